@@ -1,0 +1,203 @@
+"""The models and translators: one entry each in params/models.yaml, whose head explains the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from xlc_utils.registry import languages
+from xlc_utils.registry.files import Names, StrictModel, parse, read_yaml, shown, suggestion, wrong
+from xlc_utils.registry.languages import canonical
+from xlc_utils.registry.problems import Problem
+
+_FILE = Path("params") / "models.yaml"
+
+
+class Prices(StrictModel):
+    """What a provider asks, in US dollars per million tokens."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    as_of: str
+    source: str
+
+
+class TrainedOn(StrictModel):
+    """The languages a model's makers state, as far as this project has them; None where they name none."""
+
+    languages: Names | None
+    source: str
+
+    @field_validator("languages")
+    @classmethod
+    def _new_codes(cls, codes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if codes is None else tuple(canonical(code) for code in codes)
+
+
+class _Entry(StrictModel):
+    """An entry whose other keys depend on its backend."""
+
+    backend: str
+    licence: str
+    toy: bool
+    note: str | None = None
+
+    of_backend: ClassVar[dict[str, tuple[str, ...]]]
+    optional: ClassVar[tuple[str, ...]] = ()
+
+    @model_validator(mode="after")
+    def _keys_of_backend(self) -> Any:
+        own = self.of_backend[self.backend]
+        for key in own:
+            if key not in self.model_fields_set and key not in self.optional:
+                raise wrong(f"key `{key}` is missing", f"add it: the backend {self.backend} needs it")
+        for key in (key for keys in self.of_backend.values() for key in keys):
+            if key in self.model_fields_set and key not in own:
+                raise wrong(f"key `{key}` has no meaning for the backend {self.backend}",
+                            "remove it, or correct `backend`")
+        return self
+
+
+class Model(_Entry):
+    """A model that answers, or judges.
+
+    Attributes:
+        backend: openai (any server that speaks OpenAI's API), embedded (weights inside a package), replay.
+        kind: chat, or completion for a base model, which continues text and is prompted with examples.
+        id: exact name at the endpoint, or on the hub.
+        revision: date or commit, None if not pinned.
+        endpoint, api_key_env, reasoning_effort: of openai. `api_key_env` is the *name* of the environment variable
+            that holds the key, None if the server wants none.
+        package, file, sha256: of embedded. `file` is the path inside site-packages, None if the package joins parts.
+        answers: of replay.
+        prices: None where not known, or where the hardware is one's own.
+        paper: where the model is used.
+        toy: too weak, or too well informed, for its results to say anything about a model.
+    """
+
+    of_backend: ClassVar = {
+        "openai": ("endpoint", "api_key_env", "reasoning_effort"),
+        "embedded": ("package", "file", "sha256"),
+        "replay": ("answers",),
+    }
+    optional = ("reasoning_effort",)
+
+    backend: Literal["openai", "embedded", "replay"]
+    kind: Literal["chat", "completion"]
+    id: str
+    revision: str | None
+    prices: Prices | None
+    trained_on: TrainedOn
+    paper: Annotated[tuple[Literal["A", "B-generator", "B-judge", "demo"], ...], Field(strict=False)]
+    endpoint: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None = None
+    reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = None
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    concurrency: Annotated[int, Field(ge=1)] = 8
+    package: str | None = None
+    file: str | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    answers: str | None = None
+
+
+class Translator(_Entry):
+    """A translator between the languages and English.
+
+    Attributes:
+        backend: nllb, firefox (a pair of Firefox Translations), few_shot (a base model shown examples).
+        id, revision: of nllb, on the hub. `languages`: of nllb, "all": every language that has an `nllb` code.
+        package, folder, source, target: of firefox; the folder is inside site-packages.
+        model: of few_shot, one of the models.
+    """
+
+    of_backend: ClassVar = {
+        "nllb": ("id", "revision", "languages"),
+        "firefox": ("package", "folder", "source", "target"),
+        "few_shot": ("model",),
+    }
+
+    backend: Literal["nllb", "firefox", "few_shot"]
+    id: str | None = None
+    revision: str | None = None
+    languages: Literal["all"] | None = None
+    package: str | None = None
+    folder: str | None = None
+    source: str | None = None
+    target: str | None = None
+    model: str | None = None
+
+
+class Registry(StrictModel):
+    """Everything in params/models.yaml, by name."""
+
+    models: dict[str, Model]
+    translators: dict[str, Translator]
+
+    def model(self, name: str) -> Model:
+        """The model of that name.
+
+        Raises:
+            Problem: there is none; with the nearest name.
+        """
+        if name not in self.models:
+            raise Problem(f"model `{name}`", f"it is not in {_FILE.as_posix()}", suggestion(name, self.models))
+        return self.models[name]
+
+    def translator(self, name: str) -> Translator:
+        """The translator of that name.
+
+        Raises:
+            Problem: there is none; with the nearest name.
+        """
+        if name not in self.translators:
+            raise Problem(f"translator `{name}`", f"it is not in {_FILE.as_posix()}",
+                          suggestion(name, self.translators))
+        return self.translators[name]
+
+
+def load(root: Path) -> Registry:
+    """The registry of models and translators.
+
+    Args:
+        root: the folder that holds params/.
+
+    Raises:
+        Problem: naming the key that is wrong; also for a language or model it names that there is not.
+    """
+    where = shown(root / _FILE)
+    registry = parse(Registry, read_yaml(root / _FILE), where)
+    known = languages.files(root)
+    for name, model in registry.models.items():
+        for code in model.trained_on.languages or ():
+            _must_be_known(f"{where}: key `models.{name}.trained_on.languages`", code, known, "language")
+    for name, translator in registry.translators.items():
+        for code in filter(None, (translator.source, translator.target)):
+            _must_be_known(f"{where}: key `translators.{name}`", code, known, "language")
+        if translator.model:
+            _must_be_known(f"{where}: key `translators.{name}.model`", translator.model, registry.models, "model")
+    return registry
+
+
+def _must_be_known(where: str, name: str, known: Iterable[str], what: str) -> None:
+    if name not in known:
+        raise Problem(where, f"there is no {what} `{name}`", suggestion(name, known))
+
+
+def in_training(model: Model, codes: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Languages that the model's makers state, and those they do not (In and Out of paper A's averaged scores).
+
+    Args:
+        model: the model.
+        codes: language codes; leave English out, as paper A does.
+
+    Returns:
+        (in, out), each in the order given and under new codes; None where the makers name no languages.
+    """
+    stated = model.trained_on.languages
+    if stated is None:
+        return None
+    codes = [canonical(code) for code in codes]
+    return tuple(c for c in codes if c in stated), tuple(c for c in codes if c not in stated)
