@@ -1,0 +1,180 @@
+"""Do the intervals cover and the tests keep their level? A simulation with known truth, written as a table.
+
+`python benchmarks/statistics_simulation.py [TABLE.csv]` takes about three minutes. Each row: how often 95%
+intervals hold the truth, or how often a true null is rejected at .05, over simulated data sets of the papers'
+size. A test of inversions moves in steps: its nominal value is the size attainable at .05, averaged over the
+data sets.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from xlc_utils.statistics.agreement import AgreementInterval, agreement_interval, fleiss
+from xlc_utils.statistics.intervals import (
+    Interval,
+    f_interval,
+    f_score,
+    mean_interval,
+    paired_difference,
+    wilson_interval,
+)
+from xlc_utils.statistics.stability import SwapTest, kendall, rank_stability, swap_means
+
+SEED = 20260202
+COLUMNS = ["statistic", "setting", "quantity", "nominal", "observed", "standard_error", "data_sets"]
+REJECTION = "rejection of a true null"
+LIKERT = np.array([0.02, 0.03, 0.10, 0.35, 0.50])
+MODELS, DIALOGUES, PROMPTS = 6, 115, 150
+
+
+def covered(interval: Interval | AgreementInterval, truth: float | np.ndarray) -> np.ndarray:
+    return (interval.low <= truth) & (truth <= interval.high)
+
+
+def mean_of_ratings(generator: np.random.Generator, method: str, n: int) -> np.ndarray:
+    """Ratings 0–4 with a ceiling; each of the cells is a data set."""
+    ratings = generator.choice(5, size=(4000, n), p=LIKERT).astype(float)
+    return covered(mean_interval(ratings, seed=SEED, method=method), LIKERT @ np.arange(5))
+
+
+def f_of_shares(generator: np.random.Generator, method: str) -> np.ndarray:
+    precision, recall = generator.beta(4, 2, (4000, PROMPTS)), generator.beta(2, 3, (4000, PROMPTS))
+    interval = f_interval(precision, recall, seed=SEED, method=method)
+    return covered(interval, float(f_score(np.array(4 / 6), np.array(2 / 5))))
+
+
+def wilson(generator: np.random.Generator, n: int) -> np.ndarray:
+    # Coverage of a share jumps with its truth, so the truth varies.
+    share = generator.uniform(0.1, 0.95, 20000)
+    return covered(wilson_interval(generator.binomial(n, share), np.full(20000, n)), share)
+
+
+def no_difference(generator: np.random.Generator) -> np.ndarray:
+    shared = generator.normal(size=(4000, PROMPTS))
+    first, second = shared + generator.normal(size=(2, 4000, PROMPTS))
+    return paired_difference(first, second, seed=SEED).p <= 0.05
+
+
+def fleiss_ratings(generator: np.random.Generator, n: int) -> np.ndarray:
+    """Three raters, 0 or 1, who look at the item with chance .6 and else guess: kappa is .36."""
+    item = generator.random((n, 1)) < 0.7
+    guess = generator.random((n, 3)) < 0.7
+    return np.where(generator.random((n, 3)) < 0.6, item, guess).astype(float)
+
+
+def fleiss_interval(generator: np.random.Generator) -> np.ndarray:
+    data_sets = (fleiss_ratings(generator, DIALOGUES) for _ in range(500))
+    intervals = (agreement_interval(fleiss, ratings, seed=SEED, samples=500) for ratings in data_sets)
+    return np.array([covered(interval, 0.36) for interval in intervals])
+
+
+def two_languages(generator: np.random.Generator, means: np.ndarray, paired: bool) -> np.ndarray:
+    """Scores (2, n_models, n_items) with the same true means in both languages."""
+    scores = means[:, None] + generator.normal(size=(2, len(means), DIALOGUES))
+    return scores + (generator.normal(size=DIALOGUES) if paired else 0.0)
+
+
+def same_ranking(generator: np.random.Generator, n_models: int, paired: bool) -> list[SwapTest]:
+    """Label swap by item where both languages score alike; models lie close, so that noise inverts some."""
+    means = np.linspace(0, 0.5, n_models)
+    data_sets = (two_languages(generator, means, paired) for _ in range(1500))
+    return [swap_items(*scores, paired) for scores in data_sets]
+
+
+def reshuffled_ranking(generator: np.random.Generator, paired: bool) -> list[SwapTest]:
+    """Label swap by item of six models 0.5 sd apart, of which three change places in the second language."""
+    means = np.arange(MODELS) * 0.5
+    shift = means[[2, 0, 1, 3, 4, 5]] - means
+    data_sets = (two_languages(generator, means, paired) for _ in range(500))
+    return [swap_items(first, second + shift[:, None], paired) for first, second in data_sets]
+
+
+def swap_items(first: np.ndarray, second: np.ndarray, paired: bool) -> SwapTest:
+    return rank_stability(first, second, paired=paired, seed=SEED, samples=1, permutations=999).swap_items
+
+
+def exchangeable_means(generator: np.random.Generator) -> list[SwapTest]:
+    """Exact swap of six models' means, which differ between the languages by noise alone."""
+    data_sets = (np.linspace(0, 1, MODELS) + generator.normal(size=(2, MODELS)) for _ in range(4000))
+    return [swap_means(first, second) for first, second in data_sets]
+
+
+def tau_interval(generator: np.random.Generator, spacing: float, paired: bool) -> np.ndarray:
+    """Two adjacent models trade places between the languages; the truth is the tau of the true means."""
+    means = np.arange(MODELS) * spacing
+    other = means[[1, 0, *range(2, MODELS)]]
+    truth, hits = kendall(means, other).value, []
+    for _ in range(500):
+        first, second = two_languages(generator, means, paired)
+        second += (other - means)[:, None]
+        stability = rank_stability(first, second, paired=paired, seed=SEED, samples=1000, permutations=1)
+        low, high = stability.tau_interval
+        hits.append(low <= truth <= high)
+    return np.array(hits)
+
+
+def row(statistic: str, setting: str, quantity: str, nominal: float, hits: np.ndarray) -> list[object]:
+    observed = hits.mean()
+    error = np.sqrt(observed * (1 - observed) / len(hits))
+    expected = "" if np.isnan(nominal) else f"{nominal:.4f}"
+    return [statistic, setting, quantity, expected, f"{observed:.4f}", f"{error:.4f}", len(hits)]
+
+
+def coverage_row(statistic: str, setting: str, hits: np.ndarray) -> list[object]:
+    return row(statistic, setting, "coverage", 0.95, hits)
+
+
+def rejection_row(statistic: str, setting: str, tests: list[SwapTest]) -> list[object]:
+    attainable = float(np.mean([test.attainable for test in tests]))
+    rejected = np.array([test.inversions <= 0.05 for test in tests])
+    return row(statistic, setting, REJECTION, attainable, rejected)
+
+
+def simulate() -> list[list[object]]:
+    generator = np.random.default_rng(SEED)
+    rows = []
+    for method in ("percentile", "bca"):
+        for n in (DIALOGUES, PROMPTS):
+            hits = mean_of_ratings(generator, method, n)
+            rows.append(coverage_row(f"mean, {method}", f"ratings 0-4, {n} items", hits))
+        hits = f_of_shares(generator, method)
+        rows.append(coverage_row(f"F of means, {method}", f"shares, {PROMPTS} items", hits))
+    for n in (16, DIALOGUES):
+        rows.append(coverage_row("share, Wilson", f"{n} items", wilson(generator, n)))
+    hits = fleiss_interval(generator)
+    rows.append(coverage_row("Fleiss' kappa, percentile", f"3 raters, {DIALOGUES} items", hits))
+    rejected = no_difference(generator)
+    rows.append(row("paired difference, bootstrap", f"{PROMPTS} items", REJECTION, 0.05, rejected))
+    tests = exchangeable_means(generator)
+    rows.append(rejection_row("label swap of means, exact", f"{MODELS} models", tests))
+    for paired in (True, False):
+        kind = "paired" if paired else "unpaired"
+        for n_models in (MODELS, 2 * MODELS):
+            tests = same_ranking(generator, n_models, paired)
+            setting = f"{n_models} models, {DIALOGUES} items, {kind}"
+            rows.append(rejection_row("label swap by item, inversions", setting, tests))
+        rejected = np.array([test.inversions <= 0.05 for test in reshuffled_ranking(generator, paired)])
+        setting = f"{MODELS} models 0.5 sd apart, 2 of 15 pairs inverted, {kind}"
+        rows.append(row("label swap by item, inversions", setting, "power", np.nan, rejected))
+        for spacing in (0.1, 0.2, 0.5):
+            hits = tau_interval(generator, spacing, paired)
+            rows.append(coverage_row("tau, percentile", f"{MODELS} models {spacing} sd apart, {kind}", hits))
+    return rows
+
+
+def main() -> None:
+    table = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_suffix(".csv")
+    rows = simulate()
+    with table.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    for line in [COLUMNS, *rows]:
+        print(" | ".join(str(part) for part in line))
+
+
+if __name__ == "__main__":
+    main()
