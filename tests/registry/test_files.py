@@ -44,18 +44,28 @@ def sentence(path: Path) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a: no", 'params/x.yaml: line 1: key `a`: YAML takes the bare word no for true or false; '
-                  'write "no" in quotes if the word is meant, else true or false.'),
-        ("a:\n  b: [x, On]", 'params/x.yaml: line 2: key `a.b.2`: YAML takes the bare word On for true or false; '
-                             'write "On" in quotes if the word is meant, else true or false.'),
-        ("a:\n  x: 1\n  y: 2\n  x: 3", "params/x.yaml: line 4: key `a.x`: the key is in line 2 already; "
-                                      "keep one of the two."),
+        (
+            "a: no",
+            "params/x.yaml: line 1: key `a`: YAML takes the bare word no for true or false; "
+            'write "no" in quotes if the word is meant, else true or false.',
+        ),
+        (
+            "a:\n  b: [x, On]",
+            "params/x.yaml: line 2: key `a.b.2`: YAML takes the bare word On for true or false; "
+            'write "On" in quotes if the word is meant, else true or false.',
+        ),
+        (
+            "a:\n  x: 1\n  y: 2\n  x: 3",
+            "params/x.yaml: line 4: key `a.x`: the key is in line 2 already; keep one of the two.",
+        ),
         ("no: x", "params/x.yaml: line 1: key `no`: YAML does not take this key for text; write it in quotes."),
         ("a: {7: x}", "params/x.yaml: line 1: key `a.7`: YAML does not take this key for text; write it in quotes."),
         ("", "params/x.yaml: the file is empty; fill it in, or remove it."),
         ("# a remark\n", "params/x.yaml: the file is empty; fill it in, or remove it."),
-        ("a: 2024-13-01", "params/x.yaml: a value has the form of a date but is none (month must be in 1..12); "
-                          "put it in quotes."),
+        (
+            "a: 2024-13-01",
+            "params/x.yaml: a value has the form of a date but is none (month must be in 1..12); put it in quotes.",
+        ),
         ("a: b\nc: \x07", "params/x.yaml: line 2: YAML does not allow the character U+0007; delete it."),
         ("[" * 3000, "params/x.yaml: lists or mappings are nested too deeply; write it flatter."),
     ],
@@ -68,8 +78,15 @@ def test_what_yaml_would_take_silently_or_with_a_traceback(project: Path, text: 
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("a: b\n\tc: d", 2), ("a: [1,\n2", 2), ("a: b: c", 1), ("a: b\n---\nc: d", 2), ("a: &x 1\nb: *x", 2),
-     ("a: !!python/object:os.system 1", 1), ("a: 'b", 1)],
+    [
+        ("a: b\n\tc: d", 2),
+        ("a: [1,\n2", 2),
+        ("a: b: c", 1),
+        ("a: b\n---\nc: d", 2),
+        ("a: &x 1\nb: *x", 2),
+        ("a: !!python/object:os.system 1", 1),
+        ("a: 'b", 1),
+    ],
 )
 def test_what_is_not_yaml_is_told_with_its_line(project: Path, text: str, line: int):
     path = project / "params" / "x.yaml"
@@ -87,8 +104,9 @@ def test_utf_16(project: Path, encoding: str):
 def test_latin_1(project: Path):
     path = project / "params" / "x.yaml"
     path.write_bytes("a: b\nc: ü".encode("latin-1"))
-    assert sentence(path) == ("params/x.yaml: line 2: the byte 0xFC is not UTF-8; "
-                              "save the file again with the encoding UTF-8.")
+    assert sentence(path) == (
+        "params/x.yaml: line 2: the byte 0xFC is not UTF-8; save the file again with the encoding UTF-8."
+    )
 
 
 def test_utf_8_with_byte_order_mark_and_windows_line_ends(project: Path):
@@ -100,15 +118,19 @@ def test_utf_8_with_byte_order_mark_and_windows_line_ends(project: Path):
 def test_missing_file(project: Path):
     (project / "params" / "demo.yaml").write_text("a: b")
     assert sentence(project / "params" / "dmeo.yaml") == (
-        "params/dmeo.yaml: there is no such file; perhaps demo.yaml is meant.")
+        "params/dmeo.yaml: there is no such file; perhaps demo.yaml is meant."
+    )
     assert sentence(project / "nowhere" / "x.yaml") == (
-        "nowhere/x.yaml: there is no such file; create it, or correct its name.")
+        "nowhere/x.yaml: there is no such file; create it, or correct its name."
+    )
     assert sentence(project / "params").startswith("params: it cannot be read (")
 
 
-values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(),
-                      lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-                      max_leaves=8)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 @given(content=st.dictionaries(st.text(), values, min_size=1, max_size=4), unicode=st.booleans())
@@ -123,11 +145,15 @@ def test_every_other_file_reads_as_in_pyyaml(tmp_path_factory: pytest.TempPathFa
     ("data", "expected"),
     [
         ({"nmae": "x"}, "f.yaml: there is no key `nmae`; perhaps `name` is meant."),
-        ({"name": "x", "zzz": 1}, "f.yaml: there is no key `zzz`; "
-                                  "use one of `name`, `share`, `done`, `inner`, `table`."),
+        (
+            {"name": "x", "zzz": 1},
+            "f.yaml: there is no key `zzz`; use one of `name`, `share`, `done`, `inner`, `table`.",
+        ),
         ({"name": "x", "inner": {"siez": 1}}, "f.yaml: key `inner`: there is no key `siez`; perhaps `size` is meant."),
-        ({"name": "x", "table": {"t": {"size": 1, "tag": []}}},
-         "f.yaml: key `table.t`: there is no key `tag`; perhaps `tags` is meant."),
+        (
+            {"name": "x", "table": {"t": {"size": 1, "tag": []}}},
+            "f.yaml: key `table.t`: there is no key `tag`; perhaps `tags` is meant.",
+        ),
         ({}, "f.yaml: key `name`: it is missing; add it."),
         ({"name": "x", "table": {"t": {}}}, "f.yaml: key `table.t.size`: it is missing; add it."),
         ({"name": False}, "f.yaml: key `name`: False is true or false; write text in quotes."),
@@ -135,14 +161,17 @@ def test_every_other_file_reads_as_in_pyyaml(tmp_path_factory: pytest.TempPathFa
         ({"name": "x", "done": "yes"}, "f.yaml: key `done`: 'yes' is text; write true or false."),
         ({"name": "x", "done": 1}, "f.yaml: key `done`: 1 is a whole number; write true or false."),
         ({"name": "x", "share": "0.5"}, "f.yaml: key `share`: '0.5' is text; write a number."),
-        ({"name": "x", "share": 2}, "f.yaml: key `share`: 2 is not right; "
-                                    "input should be less than or equal to 1."),
+        ({"name": "x", "share": 2}, "f.yaml: key `share`: 2 is not right; input should be less than or equal to 1."),
         ({"name": "x", "inner": {"size": 1.5}}, "f.yaml: key `inner.size`: 1.5 is a number; write a whole number."),
-        ({"name": "x", "inner": {"size": True}}, "f.yaml: key `inner.size`: True is true or false; "
-                                                 "write a whole number."),
+        (
+            {"name": "x", "inner": {"size": True}},
+            "f.yaml: key `inner.size`: True is true or false; write a whole number.",
+        ),
         ({"name": "x", "inner": {"size": 1, "tags": "a"}}, "f.yaml: key `inner.tags`: 'a' is text; write a list."),
-        ({"name": "x", "inner": {"size": 1, "tags": ["a", 7]}},
-         "f.yaml: key `inner.tags.2`: 7 is a whole number; write text in quotes."),
+        (
+            {"name": "x", "inner": {"size": 1, "tags": ["a", 7]}},
+            "f.yaml: key `inner.tags.2`: 7 is a whole number; write text in quotes.",
+        ),
         ({"name": "x", "table": []}, "f.yaml: key `table`: [] is a list; write a mapping of keys."),
         (["name"], "f.yaml: ['name'] is a list; write a mapping of keys."),
         ("name", "f.yaml: 'name' is text; write a mapping of keys."),

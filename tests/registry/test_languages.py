@@ -186,28 +186,51 @@ def test_two_files_of_one_language(project: Path):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("script: Deva", "script: Latn2", "key `script`: 'Latn2' is not an ISO 15924 code of a script of these "
-                                          "languages; perhaps `Latn` is meant."),
+        (
+            "script: Deva",
+            "script: Latn2",
+            "key `script`: 'Latn2' is not an ISO 15924 code of a script of these languages; perhaps `Latn` is meant.",
+        ),
         ("script: Deva", "scrpit: Deva", ": there is no key `scrpit`; perhaps `script` is meant."),
         ("script: Deva\n", "", "key `script`: it is missing; add it."),
         ("hin_Deva", "hin_Dev", "key `nllb`: 'hin_Dev' is not a language of NLLB-200; perhaps `hin_Deva` is meant."),
-        ("hin_Deva", "xx", "key `nllb`: 'xx' is not a language of NLLB-200; "
-                           "write its FLORES-200 code, such as deu_Latn."),
+        (
+            "hin_Deva",
+            "xx",
+            "key `nllb`: 'xx' is not a language of NLLB-200; write its FLORES-200 code, such as deu_Latn.",
+        ),
         ("direction: ltr", "direction: left", "key `direction`: 'left' is not allowed here; use 'ltr' or 'rtl'."),
-        ("family: IA", "family: Indic", "key `paper_a.family`: 'Indic' is not allowed here; "
-                                        "use 'Rom', 'Slav', 'IA', 'Drav' or 'Oth2'."),
-        ('code: "hi"', "code: no", 'line 2: key `code`: YAML takes the bare word no for true or false; '
-                                   'write "no" in quotes if the word is meant, else true or false.'),
+        (
+            "family: IA",
+            "family: Indic",
+            "key `paper_a.family`: 'Indic' is not allowed here; use 'Rom', 'Slav', 'IA', 'Drav' or 'Oth2'.",
+        ),
+        (
+            'code: "hi"',
+            "code: no",
+            "line 2: key `code`: YAML takes the bare word no for true or false; "
+            'write "no" in quotes if the word is meant, else true or false.',
+        ),
         ('code: "hi"', 'code: "hu"', "key `code`: 'hu' is not the file's name; write \"hi\", or rename the file."),
-        ("near: []", "near: [no]", 'line 14: key `off_target.near.1`: YAML takes the bare word no for true or false; '
-                                   'write "no" in quotes if the word is meant, else true or false.'),
+        (
+            "near: []",
+            "near: [no]",
+            "line 14: key `off_target.near.1`: YAML takes the bare word no for true or false; "
+            'write "no" in quotes if the word is meant, else true or false.',
+        ),
         ("near: []", "near: mr", "key `off_target.near`: 'mr' is text; write a list."),
         ("best: ", "besst: ", "key `splitter`: there is no key `besst`; perhaps `best` is meant."),
-        ("name: Hindi", "name: Hindi\nname: Hindi", "line 4: key `name`: the key is in line 3 already; "
-                                                   "keep one of the two."),
+        (
+            "name: Hindi",
+            "name: Hindi\nname: Hindi",
+            "line 4: key `name`: the key is in line 3 already; keep one of the two.",
+        ),
         ("native: false", "native: 'false'", "key `reviewed_by_native`: 'false' is text; write true or false."),
-        ("hind1269", "hind", "key `glottocode`: 'hind' is not right; "
-                             "string should match pattern '^[a-z0-9]{4}[0-9]{4}$'."),
+        (
+            "hind1269",
+            "hind",
+            "key `glottocode`: 'hind' is not right; string should match pattern '^[a-z0-9]{4}[0-9]{4}$'.",
+        ),
     ],
 )
 def test_bad_files(project: Path, old: str, new: str, expected: str):

@@ -25,13 +25,35 @@ def named(paper: str) -> list[str]:
 
 def test_models_of_the_papers():
     assert named("A") == [
-        "aya-exp-8b", "aya-exp-32b", "gemma-2-9b", "gemma-2-27b", "Llama-3.1-8B", "Llama-3.3-70B", "Qwen-2.5-14B",
-        "Qwen-2.5-72B", "gemini-2.0-lite", "gemini-2.0", "gpt-4o-mini", "gpt-4o",
+        "aya-exp-8b",
+        "aya-exp-32b",
+        "gemma-2-9b",
+        "gemma-2-27b",
+        "Llama-3.1-8B",
+        "Llama-3.3-70B",
+        "Qwen-2.5-14B",
+        "Qwen-2.5-72B",
+        "gemini-2.0-lite",
+        "gemini-2.0",
+        "gpt-4o-mini",
+        "gpt-4o",
     ]
     assert set(named("B-generator")) == {
-        "gpt-4.1-mini", "Llama-3.3-70B", "Mixtral-8x7B", "Command-R", "Llama-3.1-8B", "Claude-Sonnet-4"}
+        "gpt-4.1-mini",
+        "Llama-3.3-70B",
+        "Mixtral-8x7B",
+        "Command-R",
+        "Llama-3.1-8B",
+        "Claude-Sonnet-4",
+    }
     assert set(named("B-judge")) == {
-        "gpt-5-mini", "gpt-5.1", "gpt-5.1-high", "Qwen3-32B", "Llama-4-Maverick", "gpt-oss-120b"}
+        "gpt-5-mini",
+        "gpt-5.1",
+        "gpt-5.1-high",
+        "Qwen3-32B",
+        "Llama-4-Maverick",
+        "gpt-oss-120b",
+    }
     assert {name for name, model in REGISTRY.models.items() if model.toy} == set(named("demo"))
 
 
@@ -136,37 +158,76 @@ def changed(project: Path, old: str, new: str) -> Registry:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("    licence: CC-BY-NC-4.0\n", "    license: CC-BY-NC-4.0\n",
-         "key `models.aya-exp-8b`: there is no key `license`; perhaps `licence` is meant."),
-        ("backend: openai", "backend: opnai",
-         "key `models.aya-exp-8b.backend`: 'opnai' is not allowed here; use 'openai', 'embedded' or 'replay'."),
-        ('    endpoint: "http://localhost:8000/v1"\n', "",
-         "key `models.aya-exp-8b`: key `endpoint` is missing; add it: the backend openai needs it."),
-        ("    prices: null\n", "    prices: null\n    answers: known\n",
-         "key `models.aya-exp-8b`: key `answers` has no meaning for the backend openai; "
-         "remove it, or correct `backend`."),
-        ("input: 0.075", "input: -1",
-         "key `models.gemini-2.0-lite.prices.input`: -1 is not right; input should be greater than or equal to 0."),
-        ("input: 0.075", "inptu: 0.075",
-         "key `models.gemini-2.0-lite.prices`: there is no key `inptu`; perhaps `input` is meant."),
-        ('as_of: "2025-12"', "as_of: 2025-12-01",
-         "key `models.gemini-2.0-lite.prices.as_of`: datetime.date(2025, 12, 1) is a date; write text in quotes."),
-        ('["ar", "cs"', '["ar", "css"',
-         "key `models.aya-exp-8b.trained_on.languages`: there is no language `css`; perhaps `cs` is meant."),
-        ('["ar", "cs"', "[no, \"cs\"",
-         "line 42: key `models.aya-exp-8b.trained_on.languages.1`: YAML takes the bare word no for true or false; "
-         'write "no" in quotes if the word is meant, else true or false.'),
+        (
+            "    licence: CC-BY-NC-4.0\n",
+            "    license: CC-BY-NC-4.0\n",
+            "key `models.aya-exp-8b`: there is no key `license`; perhaps `licence` is meant.",
+        ),
+        (
+            "backend: openai",
+            "backend: opnai",
+            "key `models.aya-exp-8b.backend`: 'opnai' is not allowed here; use 'openai', 'embedded' or 'replay'.",
+        ),
+        (
+            '    endpoint: "http://localhost:8000/v1"\n',
+            "",
+            "key `models.aya-exp-8b`: key `endpoint` is missing; add it: the backend openai needs it.",
+        ),
+        (
+            "    prices: null\n",
+            "    prices: null\n    answers: known\n",
+            "key `models.aya-exp-8b`: key `answers` has no meaning for the backend openai; "
+            "remove it, or correct `backend`.",
+        ),
+        (
+            "input: 0.075",
+            "input: -1",
+            "key `models.gemini-2.0-lite.prices.input`: -1 is not right; input should be greater than or equal to 0.",
+        ),
+        (
+            "input: 0.075",
+            "inptu: 0.075",
+            "key `models.gemini-2.0-lite.prices`: there is no key `inptu`; perhaps `input` is meant.",
+        ),
+        (
+            'as_of: "2025-12"',
+            "as_of: 2025-12-01",
+            "key `models.gemini-2.0-lite.prices.as_of`: datetime.date(2025, 12, 1) is a date; write text in quotes.",
+        ),
+        (
+            '["ar", "cs"',
+            '["ar", "css"',
+            "key `models.aya-exp-8b.trained_on.languages`: there is no language `css`; perhaps `cs` is meant.",
+        ),
+        (
+            '["ar", "cs"',
+            '[no, "cs"',
+            "line 42: key `models.aya-exp-8b.trained_on.languages.1`: YAML takes the bare word no for true or false; "
+            'write "no" in quotes if the word is meant, else true or false.',
+        ),
         ("paper: [A]", "paper: A", "key `models.aya-exp-8b.paper`: 'A' is text; write a list."),
-        ("paper: [A]", "paper: [C]", "key `models.aya-exp-8b.paper.1`: 'C' is not allowed here; "
-                                     "use 'A', 'B-generator', 'B-judge' or 'demo'."),
+        (
+            "paper: [A]",
+            "paper: [C]",
+            "key `models.aya-exp-8b.paper.1`: 'C' is not allowed here; use 'A', 'B-generator', 'B-judge' or 'demo'.",
+        ),
         ("toy: false", "toy: 0", "key `models.aya-exp-8b.toy`: 0 is a whole number; write true or false."),
-        ("  aya-exp-32b:", "  aya-exp-8b:",
-         "line 47: key `models.aya-exp-8b`: the key is in line 32 already; keep one of the two."),
-        ('source: "pt"', 'source: "ptt"', "key `translators.firefox-pten`: there is no language `ptt`; "
-                                          "perhaps `pt` is meant."),
-        ("model: gemma-3-270m", "model: gemma-270m",
-         "key `translators.gemma-3-270m-few-shot.model`: there is no model `gemma-270m`; "
-         "perhaps `gemma-3-270m` is meant."),
+        (
+            "  aya-exp-32b:",
+            "  aya-exp-8b:",
+            "line 47: key `models.aya-exp-8b`: the key is in line 32 already; keep one of the two.",
+        ),
+        (
+            'source: "pt"',
+            'source: "ptt"',
+            "key `translators.firefox-pten`: there is no language `ptt`; perhaps `pt` is meant.",
+        ),
+        (
+            "model: gemma-3-270m",
+            "model: gemma-270m",
+            "key `translators.gemma-3-270m-few-shot.model`: there is no model `gemma-270m`; "
+            "perhaps `gemma-3-270m` is meant.",
+        ),
         ("translators:\n\n", "translatros:\n\n", ": there is no key `translatros`; perhaps `translators` is meant."),
     ],
 )

@@ -46,12 +46,18 @@ class Release:
             Problem: neither is given, or there is no such folder.
         """
         if folder is None and not os.environ.get("XLC_DATA"):
-            raise Problem(self.what, "no folder is given and XLC_DATA is not set",
-                          f"name the folder, or download them with {self.fetched_by}(folder)")
+            raise Problem(
+                self.what,
+                "no folder is given and XLC_DATA is not set",
+                f"name the folder, or download them with {self.fetched_by}(folder)",
+            )
         path = Path(folder) if folder is not None else Path(os.environ["XLC_DATA"]) / self.folder
         if not path.is_dir():
-            raise Problem(str(path), "there is no such folder",
-                          f"correct the name, or download the files with {self.fetched_by}(folder)")
+            raise Problem(
+                str(path),
+                "there is no such folder",
+                f"correct the name, or download the files with {self.fetched_by}(folder)",
+            )
         return path
 
     def verify(self, folder: Path, files: Files) -> None:
@@ -92,14 +98,18 @@ class Release:
         try:
             return path.read_bytes()
         except OSError as error:
-            raise Problem(str(path), f"it cannot be read ({error.strerror})",
-                          f"download it with {self.fetched_by}(folder)") from None
+            raise Problem(
+                str(path), f"it cannot be read ({error.strerror})", f"download it with {self.fetched_by}(folder)"
+            ) from None
 
     def _check(self, content: bytes, expected: str, where: str) -> None:
         found = _sha256(content)
         if found != expected:
-            raise Problem(where, f"its SHA-256 is {found[:12]}…, not the pinned {expected[:12]}…",
-                          f"use the file of commit {self.commit[:12]}")
+            raise Problem(
+                where,
+                f"its SHA-256 is {found[:12]}…, not the pinned {expected[:12]}…",
+                f"use the file of commit {self.commit[:12]}",
+            )
 
 
 def _download(address: str) -> bytes:
@@ -107,8 +117,9 @@ def _download(address: str) -> bytes:
         with urllib.request.urlopen(address, timeout=60) as answer:
             return answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise Problem(address, f"it cannot be downloaded ({error})",
-                      "try again, or put the files into the folder by hand") from None
+        raise Problem(
+            address, f"it cannot be downloaded ({error})", "try again, or put the files into the folder by hand"
+        ) from None
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -118,8 +129,9 @@ def _write(path: Path, content: bytes) -> None:
         partial.write_bytes(content)
         partial.replace(path)
     except OSError as error:
-        raise Problem(str(path), f"it cannot be written ({error.strerror})",
-                      "name a folder that can be written to and has room") from None
+        raise Problem(
+            str(path), f"it cannot be written ({error.strerror})", "name a folder that can be written to and has room"
+        ) from None
 
 
 def _sha256(content: bytes) -> str:

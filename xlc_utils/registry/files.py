@@ -95,14 +95,20 @@ def project_root() -> Path:
     if named := os.environ.get("XLC_ROOT"):
         if _is_root(Path(named)):
             return Path(named).resolve()
-        raise Problem("environment variable XLC_ROOT", f"{named!r} has no folder params/languages",
-                      "set it to the folder that holds params/, or unset it")
+        raise Problem(
+            "environment variable XLC_ROOT",
+            f"{named!r} has no folder params/languages",
+            "set it to the folder that holds params/, or unset it",
+        )
     here = Path.cwd()
     for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         if _is_root(folder):
             return folder
-    raise Problem(str(here), "neither this folder nor one above it holds params/languages",
-                  "change into the project's folder, or set the environment variable XLC_ROOT to it")
+    raise Problem(
+        str(here),
+        "neither this folder nor one above it holds params/languages",
+        "change into the project's folder, or set the environment variable XLC_ROOT to it",
+    )
 
 
 def _is_root(folder: Path) -> bool:
@@ -129,15 +135,20 @@ def read_yaml(path: Path) -> object:
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise Problem(f"{shown(path)}: line {line}", f"this is not YAML as used here ({error.problem})",
-                      "look at the indentation, quotes, colons and brackets on it and above it") from None
+        raise Problem(
+            f"{shown(path)}: line {line}",
+            f"this is not YAML as used here ({error.problem})",
+            "look at the indentation, quotes, colons and brackets on it and above it",
+        ) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise Problem(f"{shown(path)}: line {line}",
-                      f"YAML does not allow the character U+{error.character:04X}", "delete it") from None
+        raise Problem(
+            f"{shown(path)}: line {line}", f"YAML does not allow the character U+{error.character:04X}", "delete it"
+        ) from None
     except ValueError as error:  # a bare value that has the form of a date but is none: 2024-13-01
-        raise Problem(shown(path), f"a value has the form of a date but is none ({error})",
-                      "put it in quotes") from None
+        raise Problem(
+            shown(path), f"a value has the form of a date but is none ({error})", "put it in quotes"
+        ) from None
     except RecursionError:
         raise Problem(shown(path), "lists or mappings are nested too deeply", "write it flatter") from None
 
@@ -155,16 +166,18 @@ def read_text(path: Path) -> str:
         remedy = f"perhaps {near} is meant" if near else "create it, or correct its name"
         raise Problem(shown(path), "there is no such file", remedy) from None
     except OSError as error:
-        raise Problem(shown(path), f"it cannot be read ({error.strerror})",
-                      "make it a readable file") from None
+        raise Problem(shown(path), f"it cannot be read ({error.strerror})", "make it a readable file") from None
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in raw:
         raise Problem(shown(path), "the file is saved as UTF-16", "save it again with the encoding UTF-8")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
-        raise Problem(f"{shown(path)}: line {line}", f"the byte 0x{byte:02X} is not UTF-8",
-                      "save the file again with the encoding UTF-8") from None
+        raise Problem(
+            f"{shown(path)}: line {line}",
+            f"the byte 0x{byte:02X} is not UTF-8",
+            "save the file again with the encoding UTF-8",
+        ) from None
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -183,8 +196,11 @@ def _check_node(node: yaml.Node, path: Path, keys: tuple[str, ...]) -> None:
     The latter is what turns the language code `no` into False.
     """
     if node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in ("true", "false"):
-        raise Problem(_at(path, node, keys), f"YAML takes the bare word {node.value} for true or false",
-                      f'write "{node.value}" in quotes if the word is meant, else true or false')
+        raise Problem(
+            _at(path, node, keys),
+            f"YAML takes the bare word {node.value} for true or false",
+            f'write "{node.value}" in quotes if the word is meant, else true or false',
+        )
     if isinstance(node, yaml.MappingNode):
         _check_keys(node, path, keys)
     for child, child_keys in _children(node, keys):
@@ -197,11 +213,11 @@ def _check_keys(node: yaml.MappingNode, path: Path, keys: tuple[str, ...]) -> No
     for key, _ in node.value:
         name = str(key.value)
         if key.tag != "tag:yaml.org,2002:str":
-            raise Problem(_at(path, key, (*keys, name)), "YAML does not take this key for text",
-                          "write it in quotes")
+            raise Problem(_at(path, key, (*keys, name)), "YAML does not take this key for text", "write it in quotes")
         if name in first_lines:
-            raise Problem(_at(path, key, (*keys, name)), f"the key is in line {first_lines[name]} already",
-                          "keep one of the two")
+            raise Problem(
+                _at(path, key, (*keys, name)), f"the key is in line {first_lines[name]} already", "keep one of the two"
+            )
         first_lines[name] = key.start_mark.line + 1
 
 

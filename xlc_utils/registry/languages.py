@@ -136,16 +136,20 @@ class Language(StrictModel):
     def _known_to_nllb(cls, code: str) -> str:
         if code not in NLLB_CODES:
             near = nearest(code, NLLB_CODES)
-            raise wrong(f"{code!r} is not a language of NLLB-200",
-                        f"perhaps `{near}` is meant" if near else "write its FLORES-200 code, such as deu_Latn")
+            raise wrong(
+                f"{code!r} is not a language of NLLB-200",
+                f"perhaps `{near}` is meant" if near else "write its FLORES-200 code, such as deu_Latn",
+            )
         return code
 
     @field_validator("script")
     @classmethod
     def _known_script(cls, script: str) -> str:
         if script not in SCRIPTS:
-            raise wrong(f"{script!r} is not an ISO 15924 code of a script of these languages",
-                        suggestion(script, sorted(SCRIPTS)))
+            raise wrong(
+                f"{script!r} is not an ISO 15924 code of a script of these languages",
+                suggestion(script, sorted(SCRIPTS)),
+            )
         return script
 
 
@@ -201,6 +205,9 @@ def get(code: str) -> Language:
 def _read(code: str, path: Path) -> Language:
     language = parse(Language, read_yaml(path), shown(path))
     if language.code != code:
-        raise Problem(f"{shown(path)}: key `code`", f"{language.code!r} is not the file's name",
-                      f"write \"{path.stem}\", or rename the file")
+        raise Problem(
+            f"{shown(path)}: key `code`",
+            f"{language.code!r} is not the file's name",
+            f'write "{path.stem}", or rename the file',
+        )
     return language

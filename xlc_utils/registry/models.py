@@ -56,8 +56,9 @@ class _Entry(StrictModel):
                 raise wrong(f"key `{key}` is missing", f"add it: the backend {self.backend} needs it")
         for key in (key for keys in self.of_backend.values() for key in keys):
             if key in self.model_fields_set and key not in own:
-                raise wrong(f"key `{key}` has no meaning for the backend {self.backend}",
-                            "remove it, or correct `backend`")
+                raise wrong(
+                    f"key `{key}` has no meaning for the backend {self.backend}", "remove it, or correct `backend`"
+                )
         return self
 
 
@@ -108,7 +109,8 @@ class Translator(_Entry):
 
     Attributes:
         backend: nllb, firefox (a pair of Firefox Translations), few_shot (a base model shown examples).
-        id, revision: of nllb, on the hub. `languages`: of nllb, "all": every language that has an `nllb` code.
+        id, revision, dtype, device_map: of nllb, on the hub and as transformers reads them.
+        languages: of nllb, "all": every language that has an `nllb` code.
         package, folder, source, target: of firefox; the folder is inside site-packages.
         model: of few_shot, one of the models.
     """
@@ -123,6 +125,8 @@ class Translator(_Entry):
     id: str | None = None
     revision: str | None = None
     languages: Literal["all"] | None = None
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    device_map: str | None = None
     package: str | None = None
     folder: str | None = None
     source: str | None = None
@@ -153,8 +157,9 @@ class Registry(StrictModel):
             Problem: there is none; with the nearest name.
         """
         if name not in self.translators:
-            raise Problem(f"translator `{name}`", f"it is not in {_FILE.as_posix()}",
-                          suggestion(name, self.translators))
+            raise Problem(
+                f"translator `{name}`", f"it is not in {_FILE.as_posix()}", suggestion(name, self.translators)
+            )
         return self.translators[name]
 
 

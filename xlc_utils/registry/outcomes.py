@@ -29,7 +29,9 @@ def outcome_counts(outcomes: Iterable[str], by: dict[str, Iterable[str]] | None 
     Returns:
         One row a group (or one row in all), columns ``n`` and the eight outcomes.
     """
-    frame = pd.DataFrame({"outcome": [str(Outcome(o)) for o in outcomes], **{k: list(v) for k, v in (by or {}).items()}})
+    frame = pd.DataFrame(
+        {"outcome": [str(Outcome(o)) for o in outcomes], **{k: list(v) for k, v in (by or {}).items()}}
+    )
     keys = [frame[k] for k in by] if by else [pd.Series(["all"] * len(frame), name="group")]
     counts = pd.crosstab(keys, frame["outcome"]).reindex(columns=[str(o) for o in Outcome], fill_value=0)
     counts.insert(0, "n", counts.sum(axis=1))

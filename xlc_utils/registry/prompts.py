@@ -154,7 +154,9 @@ def prompts(root: Path, dimension: Dimension, language: str) -> dict[str, str]:
         known = prompts(root, dimension, "en")
         for name in found:
             if name not in known:
-                raise Problem(f"{shown(path)}: key `{name}`", "English has no prompt of this id", suggestion(name, known))
+                raise Problem(
+                    f"{shown(path)}: key `{name}`", "English has no prompt of this id", suggestion(name, known)
+                )
     return found
 
 
@@ -180,11 +182,16 @@ def selection(root: Path, dimension: Dimension, wanted: int | Sequence[str], whe
     if not isinstance(wanted, int):
         for name in wanted:
             if name not in known:
-                raise Problem(f"{where}: key `{dimension}_prompts`", f"there is no prompt `{name}`", suggestion(name, known))
+                raise Problem(
+                    f"{where}: key `{dimension}_prompts`", f"there is no prompt `{name}`", suggestion(name, known)
+                )
         return list(wanted)
     if wanted > len(known):
-        raise Problem(f"{where}: key `{dimension}_prompts`", f"{wanted} is more than the {len(known)} there are",
-                      f"write {len(known)} or less")
+        raise Problem(
+            f"{where}: key `{dimension}_prompts`",
+            f"{wanted} is more than the {len(known)} there are",
+            f"write {len(known)} or less",
+        )
     return sorted(known, key=lambda name: (int(name.rsplit("-", 1)[1]), known.index(name)))[:wanted]
 
 
@@ -209,7 +216,9 @@ def instruction(root: Path, name: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Problem(shown(path), f"the instruction cannot be read ({error})", "bring it back from the repository") from error
+        raise Problem(
+            shown(path), f"the instruction cannot be read ({error})", "bring it back from the repository"
+        ) from error
 
 
 def facts(root: Path) -> dict[str, Facts]:
@@ -256,5 +265,7 @@ def _parsed_once(model_cls, path: Path, language: str, changed: int):
     """YAML is slow to read, and the same file is asked for many times; ``changed`` is when it was written."""
     found = parse(model_cls, read_yaml(path), shown(path))
     if found.language != language:
-        raise Problem(f"{shown(path)}: key `language`", f"is `{found.language}`", f"write `{language}`, as in the file's name")
+        raise Problem(
+            f"{shown(path)}: key `language`", f"is `{found.language}`", f"write `{language}`, as in the file's name"
+        )
     return found

@@ -1,0 +1,36 @@
+"""What tests of several rooms share: the project's folder, a copy of it, and an endpoint that says what it is told."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_endpoint import FakeEndpoint
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's root folder."""
+    return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def project(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder that a test may change: a copy of params/, found through XLC_ROOT."""
+    folder = tmp_path / "project"
+    shutil.copytree(root / "params", folder / "params")
+    monkeypatch.setenv("XLC_ROOT", str(folder))
+    return folder
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEndpoint]:
+    """A `FakeEndpoint`; clients do not wait between their attempts."""
+    import openai
+
+    monkeypatch.setattr(openai.OpenAI, "_calculate_retry_timeout", lambda *_: 0.0)
+    fake = FakeEndpoint()
+    yield fake
+    fake.stop()
