@@ -1,0 +1,308 @@
+"""NLLB-200 through transformers: the dense models, and the mixture of experts that paper A translates with."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from xlc_utils.registry.languages import Language
+from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.registry.problems import Problem
+from xlc_utils.translation import degeneration
+from xlc_utils.translation.translators import MAX_RESAMPLES, RESAMPLE, Translation
+
+log = logging.getLogger(__name__)
+
+# Without protobuf the tokenizer's own error names another package; accelerate places the model on devices.
+PACKAGES = ("torch", "transformers", "sentencepiece", "google.protobuf", "accelerate")
+INSTALL = 'run `python -m pip install -e ".[translate]"`'
+# In a batch a shorter sentence is counted as this many tokens: what the decoder keeps of a sentence, scores of 256,206
+# tokens among it, does not shrink with the source.
+SHORTEST = 32
+# Of several decodings of a sentence the first of the best outcome is kept.
+BEST_FIRST = (Outcome.OK, Outcome.TRUNCATED, Outcome.DEGENERATE)
+
+
+class NllbTranslator:
+    """An NLLB-200 model, decoded greedily as in paper A (appendix "Translation Related").
+
+    It is loaded by the first translation. Equal sentences are decoded once.
+
+    Args:
+        name: its key in models.yaml.
+        model_id: on the Hugging Face hub, or a folder with config, tokenizer and safetensors weights.
+        revision: commit or branch on the hub; None: main.
+        languages: the registry; their `nllb` codes are the language tokens.
+        max_tokens: most tokens of one translation, the target's language token and the end of sentence among them.
+        batch_tokens: most source tokens of one batch, padding among them.
+        dtype: of the weights, such as "bfloat16"; "auto": as stored, which is float32 in Meta's own checkpoints.
+        device_map: as accelerate reads it; "auto" spreads a model over all devices. None: the accelerator where there
+            is one, else the CPU.
+        seed: of the samples that replace degenerate translations.
+        local_files_only: look in folders and the hub's cache only.
+        progress: called with (done, total) after each greedy batch; what is counted is distinct sentences.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model_id: str,
+        revision: str | None,
+        languages: dict[str, Language],
+        max_tokens: int = 128,
+        batch_tokens: int = 4096,
+        dtype: str = "auto",
+        device_map: str | None = None,
+        seed: int = 0,
+        local_files_only: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ):
+        self.name, self._model_id, self._revision, self._languages = name, model_id, revision, languages
+        self._max_tokens, self._batch_tokens, self._seed, self._progress = max_tokens, batch_tokens, seed, progress
+        self._dtype, self._device_map, self._local_files_only = dtype, device_map, local_files_only
+        self._tokenizer: Any = None
+        self._model: Any = None
+
+    def can(self, source: str, target: str) -> bool:
+        return source != target and source in self._languages and target in self._languages
+
+    def translate(self, sentences: Sequence[str], source: str, target: str) -> list[Translation]:
+        """Translations in the order given.
+
+        What is degenerate is sampled again, MAX_RESAMPLES times at most; each sample depends on the sentence, the
+        direction and the seed, not on the batch it falls into.
+
+        Raises:
+            Problem: a package is missing, the model cannot be had, lacks one of the languages, or is too large.
+        """
+        if not sentences:
+            return []
+        if self._model is None:
+            self._load()
+        distinct = list(dict.fromkeys(sentences))
+        tokens = self._tokenised(distinct, source)
+        forced = self._language_token(target)
+        found = [self._judged(s, d, source) for s, d in zip(distinct, self._decoded(tokens, forced), strict=True)]
+        for attempt in range(1, 1 + MAX_RESAMPLES):
+            bad = [i for i, translation in enumerate(found) if translation.outcome is Outcome.DEGENERATE]
+            seeds = [_seed(self._seed, attempt, source, target, distinct[i]) for i in bad]
+            for i, sample in zip(bad, self._decoded([tokens[i] for i in bad], forced, seeds), strict=True):
+                best = min(found[i], self._judged(distinct[i], sample, source), key=_rank)
+                found[i] = replace(best, attempts=1 + attempt)
+        of_sentence = dict(zip(distinct, found, strict=True))
+        return [of_sentence[s] for s in sentences]
+
+    def _judged(self, sentence: str, decoded: list[int], source: str) -> Translation:
+        text = self._tokenizer.decode(decoded, skip_special_tokens=True, clean_up_tokenization_spaces=False).strip()
+        if wrong := degeneration.problem(sentence, text, source):
+            return Translation(text, Outcome.DEGENERATE, self.name, detail=wrong)
+        if decoded[-1:] != [self._tokenizer.eos_token_id]:
+            return Translation(text, Outcome.TRUNCATED, self.name, detail=f"no end within {self._max_tokens} tokens")
+        return Translation(text, Outcome.OK, self.name)
+
+    def _language_token(self, code: str) -> int:
+        # The tokenizer raises nothing for a code it does not know, but gives the unknown token.
+        token = self._languages[code].nllb
+        number = self._tokenizer.convert_tokens_to_ids(token)
+        if number in (None, self._tokenizer.unk_token_id) or number >= self._model.config.vocab_size:
+            raise self._problem(
+                f"{self._model_id} has no language token {token}",
+                "use a model of the NLLB-200 family with its own tokenizer files",
+            )
+        return number
+
+    def _tokenised(self, sentences: list[str], source: str) -> list[list[int]]:
+        """Token numbers: the source's language token, the sentence, the end of sentence."""
+        first = self._language_token(source)
+        self._tokenizer.src_lang = self._languages[source].nllb
+        # An answer may contain `</s>`, as HTML does: it is text, not the end of the sentence.
+        tokens = self._tokenizer(sentences, split_special_tokens=True)["input_ids"]
+        if any(t[0] != first or t[-1] != self._tokenizer.eos_token_id for t in tokens):
+            raise self._problem(
+                f"the tokenizer of {self._model_id} does not put the language first",
+                "set `legacy_behaviour` to false in its tokenizer_config.json",
+            )
+        return tokens
+
+    def _decoded(self, tokens: list[list[int]], forced: int, seeds: list[int] | None = None) -> list[list[int]]:
+        """The tokens after the language token, the end of sentence included where it came; greedy without ``seeds``.
+
+        Longest first, so that sentences of a batch are about as long and a batch that does not fit shows at once.
+        """
+        import torch
+
+        rows = sorted(range(len(tokens)), key=lambda i: -len(tokens[i]))
+        found: dict[int, list[int]] = {}
+        while len(found) < len(rows):
+            width = max(SHORTEST, len(tokens[rows[len(found)]]))
+            batch = rows[len(found) : len(found) + max(1, self._batch_tokens // width)]
+            try:
+                found |= zip(
+                    batch,
+                    self._generated([tokens[i] for i in batch], forced, seeds and [seeds[i] for i in batch]),
+                    strict=True,
+                )
+            except torch.OutOfMemoryError as error:
+                if len(batch) == 1:
+                    raise self._problem(
+                        "not even one sentence fits into memory beside the model",
+                        "use a smaller NLLB model, `dtype` bfloat16 or `device_map` auto",
+                    ) from error
+                self._batch_tokens = width * (len(batch) // 2)
+                log.warning(
+                    "translator %s: out of memory with %d sentences at once; batches of %d tokens from now on",
+                    self.name,
+                    len(batch),
+                    self._batch_tokens,
+                )
+                continue
+            if self._progress and seeds is None:
+                self._progress(len(found), len(rows))
+        return [found[i] for i in range(len(tokens))]
+
+    def _generated(self, tokens: list[list[int]], forced: int, seeds: list[int] | None) -> list[list[int]]:
+        import torch
+
+        width, end = max(map(len, tokens)), self._tokenizer.eos_token_id
+        inputs = torch.tensor([t + [self._tokenizer.pad_token_id] * (width - len(t)) for t in tokens])
+        mask = torch.tensor([[1] * len(t) + [0] * (width - len(t)) for t in tokens])
+        generated = self._model.generate(
+            input_ids=inputs.to(self._model.device),
+            attention_mask=mask.to(self._model.device),
+            forced_bos_token_id=forced,
+            max_new_tokens=self._max_tokens,
+            logits_processor=[SeededSampling(seeds)] if seeds else None,
+        ).tolist()
+        # Each row: start of decoding (which is the end-of-sentence token), language, translation, end, padding.
+        after = [row[2:] for row in generated]
+        return [row[: row.index(end) + 1] if end in row else row for row in after]
+
+    def _load(self) -> None:
+        try:
+            for package in PACKAGES:
+                importlib.import_module(package)
+        except ModuleNotFoundError as error:
+            raise self._problem(f"{error.name} is not installed", INSTALL) from error
+        import torch
+        from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
+
+        device_map = self._device_map
+        if device_map is None and torch.accelerator.is_available():
+            device_map = torch.accelerator.current_accelerator().type
+        where = {
+            "revision": self._revision or "main",
+            "local_files_only": self._local_files_only,
+            "trust_remote_code": False,
+        }
+        try:
+            config = AutoConfig.from_pretrained(self._model_id, **where)
+            if config.model_type == "nllb-moe":
+                _mend_experts()
+            tokenizer = AutoTokenizer.from_pretrained(self._model_id, **where)
+            model = AutoModelForSeq2SeqLM.from_pretrained(
+                self._model_id, config=config, dtype=self._dtype, device_map=device_map, use_safetensors=True, **where
+            )
+        except Exception as error:  # the hub, the network, the files: each has errors of its own
+            raise self._not_loaded(error) from error
+        # Nothing of the checkpoint's own preferences, a beam or a length, may enter.
+        model.generation_config = GenerationConfig(
+            do_sample=False,
+            num_beams=1,
+            decoder_start_token_id=config.decoder_start_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        self._tokenizer, self._model = tokenizer, model.eval()
+
+    def _not_loaded(self, error: Exception) -> Problem:
+        why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        if Path(self._model_id).is_dir():
+            return self._problem(
+                f"{self._model_id} holds no NLLB model that can be loaded ({why})",
+                "it needs config.json, the tokenizer's files and the weights as safetensors",
+            )
+        return self._problem(
+            f"{self._model_id} could not be fetched ({why})",
+            "check the name, the network and that the revision has safetensors weights, or fetch the "
+            "model elsewhere and write its folder as `id`",
+        )
+
+    def _problem(self, what: str, remedy: str) -> Problem:
+        return Problem(f"translator `{self.name}`", what, remedy)
+
+
+def _rank(translation: Translation) -> int:
+    return BEST_FIRST.index(translation.outcome)
+
+
+def _seed(*parts: object) -> int:
+    return int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest()[:7])
+
+
+class SeededSampling:
+    """Makes greedy decoding sample, each row with its own random numbers.
+
+    The token of highest log-probability plus Gumbel noise is a draw from the distribution; here from that of paper
+    A's resampling, tempered and cut to the nucleus.
+    """
+
+    def __init__(self, seeds: list[int]):
+        from transformers import TemperatureLogitsWarper, TopPLogitsWarper
+
+        self._seeds, self._generators = seeds, None
+        self._warpers = [TemperatureLogitsWarper(RESAMPLE["temperature"]), TopPLogitsWarper(RESAMPLE["top_p"])]
+
+    def __call__(self, input_ids, scores):
+        import torch
+
+        if self._generators is None:
+            self._generators = [torch.Generator(scores.device).manual_seed(s) for s in self._seeds]
+        for warper in self._warpers:
+            scores = warper(input_ids, scores)
+        # The negative logarithm of an exponential variate is a Gumbel variate.
+        rows = zip(scores, self._generators, strict=True)
+        return scores - torch.stack([torch.empty_like(row).exponential_(generator=g).log() for row, g in rows])
+
+
+def _mend_experts() -> None:
+    """Lets each token of the mixture reach its own experts, where the installed transformers does not.
+
+    transformers 5.0.0 and 5.24.0 read the mask of first experts as expert numbers, so that only the experts 0 and 1 of
+    each layer are ever asked; 4.51.3 is right.
+    """
+    import torch
+    from transformers import NllbMoeConfig
+    from transformers.models.nllb_moe.modeling_nllb_moe import NllbMoeSparseMLP
+
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        layer = NllbMoeSparseMLP(NllbMoeConfig(d_model=8, num_experts=4), ffn_dim=8).eval()
+        states = torch.randn(1, 16, 8)
+        right = torch.allclose(layer(states), _sum_of_experts(layer, states), atol=1e-5)
+    if not right:
+        NllbMoeSparseMLP.forward = _sum_of_experts
+        log.info("the experts of nllb-moe are routed here: this version of transformers misroutes them")
+
+
+def _sum_of_experts(layer, hidden_states, padding_mask=None):
+    """The outputs of a token's two experts, weighted by their gates (NLLB Team 2022, section 6.2).
+
+    In training some of these outputs are masked; the factor makes up for that.
+
+    Args:
+        layer: an NllbMoeSparseMLP, not in training.
+        hidden_states: batch × length × width.
+        padding_mask: passed on to the router.
+    """
+    flat = hidden_states.reshape(-1, hidden_states.shape[-1])
+    gates = layer.router(flat, padding_mask)[1]  # tokens × experts, zero but for the token's two
+    out = flat.new_zeros(flat.shape)
+    for expert in gates.any(dim=0).nonzero().flatten().tolist():
+        rows = gates[:, expert].nonzero().flatten()
+        out[rows] += (layer.experts[f"expert_{expert}"](flat[rows]) * gates[rows, expert, None]).to(out.dtype)
+    return (out * (1 - layer.experts.moe_token_dropout)).reshape(hidden_states.shape)
