@@ -1,0 +1,173 @@
+"""information/ruler.py: claims whose truth is known, and what an evaluator makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from xlc_utils.information.ruler import answer_errors, auc, auc_interval, is_development, known_pairs
+from xlc_utils.registry import languages, prompts
+from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.translation.answers import translate_responses
+from xlc_utils.translation.translators import Translation
+
+
+class Tags:
+    """Translates a sentence as "T: sentence"."""
+
+    name = "tags"
+
+    def can(self, source, target):
+        return True
+
+    def translate(self, sentences, source, target):
+        return [Translation(f"T: {s}", Outcome.OK, self.name) for s in sentences]
+
+
+@pytest.fixture(scope="module")
+def known(root) -> dict:
+    found = {code: prompts.known_answers(root, code) for code in languages.load(root)}
+    return {code: answers for code, answers in found.items() if answers}
+
+
+@pytest.fixture(scope="module")
+def facts(root) -> dict:
+    return prompts.facts(root)
+
+
+@pytest.fixture(scope="module")
+def pairs(root, known, facts) -> pd.DataFrame:
+    texts = prompts.known_texts(root, list(known))
+    rows = [
+        {"prompt_id": i, "language": c, "text": t, "outcome": "ok", "detected": c}
+        for (c, i), t in texts.items()
+        if i in facts
+    ]
+    translations, sentences = translate_responses(pd.DataFrame(rows), Tags())
+    return known_pairs(known, facts, translations, sentences)
+
+
+def test_the_truth_of_the_pairs_is_that_of_the_answers(pairs: pd.DataFrame, known: dict, facts: dict):
+    means = pairs.groupby(["language", "prompt_id", "text", "direction"])["supported"].mean()
+    checked = 0
+    for language in sorted(set(known) - {"en"}):
+        for prompt_id, answer in known[language].items():
+            precision, recall = answer.truth(facts[prompt_id])
+            at = (language, prompt_id, "untranslated")
+            assert means[(*at, "precision")] == pytest.approx(precision)
+            assert means[(*at, "recall")] == pytest.approx(recall)
+            assert means[language, prompt_id, "translated", "recall"] == pytest.approx(recall)
+            checked += 1
+    assert checked == 16 * (len(known) - 1)
+
+
+def test_nearly_every_known_sentence_is_found_among_the_translated(pairs: pd.DataFrame):
+    counts = pairs[pairs["direction"] == "precision"].groupby(["text", "language"]).size().unstack("text")
+    assert (counts["translated"] >= 0.95 * counts["untranslated"]).all()
+    translated = pairs[(pairs["direction"] == "precision") & (pairs["text"] == "translated")]
+    assert translated["claim"].str.startswith("T: ").all()
+
+
+def test_claims_and_references_are_those_of_their_direction(pairs: pd.DataFrame, known: dict, facts: dict):
+    for row in pairs.sample(200, random_state=0).itertuples():
+        fact, english = facts[row.prompt_id], known["en"][row.prompt_id].text()
+        if row.direction == "precision":
+            assert row.reference == english
+            assert row.text == "translated" or row.claim == fact.text(row.states)
+        else:
+            assert row.claim in english
+            assert row.reference.startswith("T: ") or "T: " in row.reference or row.text == "untranslated"
+        assert row.supported == (
+            row.states in fact.facts
+            if row.direction == "precision"
+            else row.states in known[row.language][row.prompt_id].states
+        )
+
+
+def test_development_is_the_first_question_of_each_category(facts: dict, pairs: pd.DataFrame):
+    halves = pd.Series({i: is_development(i) for i in facts})
+    assert halves.sum() == 8 == (~halves).sum()
+    for half in (True, False):
+        part = pairs[pairs["prompt_id"].map(is_development) == half]
+        assert set(part["supported"]) == {True, False}
+
+
+def test_a_language_or_prompt_that_was_not_run_has_no_pairs(known: dict, facts: dict):
+    some = pd.DataFrame(
+        [("astronomy-01", "en", "x"), ("astronomy-01", "es", "y"), ("astronomy-02", "es", "z")],
+        columns=["prompt_id", "language", "english"],
+    )
+    none = pd.DataFrame(columns=["prompt_id", "language", "source", "text"])
+    found = known_pairs({c: known[c] for c in ("en", "es", "hi") if c in known}, facts, some, none)
+    assert set(zip(found["prompt_id"], found["language"], strict=True)) <= {("astronomy-01", "es")}
+
+
+# ---- AUC -------------------------------------------------------------------------------------------------------------
+ITEMS = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=30)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ITEMS)
+def test_the_auc_is_the_share_of_pairs_in_the_right_order(items):
+    scores, supported = np.array([s for s, _ in items], float), np.array([t for _, t in items])
+    if supported.all() or not supported.any():
+        assert np.isnan(auc(scores, supported))
+        return
+    order = [(a > b) + 0.5 * (a == b) for a in scores[supported] for b in scores[~supported]]
+    assert auc(scores, supported) == pytest.approx(np.mean(order))
+    assert auc(scores, supported) == pytest.approx(roc_auc_score(supported, scores))
+    assert auc(-scores, supported) == pytest.approx(1 - auc(scores, supported))
+    with_nan = np.append(scores, np.nan)
+    assert auc(with_nan, np.append(supported, True)) == pytest.approx(auc(scores, supported))
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2**31), st.integers(2, 6))
+def test_the_interval_holds_the_auc_of_questions_that_are_all_alike(seed: int, questions: int):
+    one = pd.DataFrame({"score": [0.1, 0.4, 0.35, 0.8], "supported": [False, False, True, True]})
+    pairs = pd.concat([one.assign(prompt_id=f"p-{i}") for i in range(questions)])
+    assert auc_interval(pairs, 20, seed) == pytest.approx((0.75, 0.75))
+
+
+def test_the_interval_comes_from_whole_questions():
+    good = pd.DataFrame({"score": [0.0, 1.0], "supported": [False, True], "prompt_id": "good"})
+    bad = pd.DataFrame({"score": [1.0, 0.0], "supported": [False, True], "prompt_id": "bad"})
+    low, high = auc_interval(pd.concat([good, bad]), 200, 0)
+    assert (low, high) == (0.0, 1.0)
+    assert auc_interval(pd.concat([good, bad]), 200, 0) == (low, high)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+def test_errors_of_an_answer_by_hand():
+    def rows(direction, supported, verdicts):
+        return [
+            {
+                "prompt_id": "p",
+                "language": "es",
+                "text": "translated",
+                "direction": direction,
+                "supported": s,
+                "verdict": v,
+            }
+            for s, v in zip(supported, verdicts, strict=True)
+        ]
+
+    pairs = pd.DataFrame(
+        [
+            *rows("precision", [True, True, False, False], [True, False, False, False]),
+            *rows("recall", [True, False], [True, True]),
+        ]
+    )
+    [row] = answer_errors(pairs).to_dict("records")
+    assert (row["true_precision"], row["measured_precision"], row["error_precision"]) == (0.5, 0.25, -0.25)
+    assert (row["true_recall"], row["measured_recall"], row["error_recall"]) == (0.5, 1.0, 0.5)
+    assert (row["true_f"], row["measured_f"]) == (0.5, 0.4) and row["error_f"] == pytest.approx(-0.1)
+
+
+def test_an_evaluator_that_is_always_right_has_no_error(pairs: pd.DataFrame):
+    errors = answer_errors(pairs.assign(verdict=pairs["supported"]))
+    assert (errors.filter(like="error_").abs().to_numpy() == 0).all() and len(errors) > 100

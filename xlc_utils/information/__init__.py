@@ -1,0 +1,5 @@
+"""Information consistency (paper A §3.1): claims of one text, verified against another, both ways."""
+
+#: Names that `claim_extractor` and `claim_verifiers` take besides the models of models.yaml.
+EXTRACTORS = ("sentences",)
+VERIFIERS = ("lexical", "embedding", "fused", "likelihood")

@@ -1,0 +1,165 @@
+"""How good an evaluator is, on answers of which it is known what they state.
+
+Topics are halved: on the development half (the first question of each category) verifiers are fitted, thresholds set
+and the best verifier chosen; all that is reported about them is from the other half.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from xlc_utils.information.scores import harmonic_mean
+from xlc_utils.registry.prompts import Facts, KnownAnswer
+
+
+def is_development(prompt_id: str) -> bool:
+    """Whether a question with known answers may be used for fitting: the first one of each category."""
+    return prompt_id.endswith("-01")
+
+
+def known_pairs(
+    known: dict[str, dict[str, KnownAnswer]],
+    facts: dict[str, Facts],
+    translations: pd.DataFrame,
+    sentences: pd.DataFrame,
+) -> pd.DataFrame:
+    """Claims of known truth, translated and not.
+
+    Args:
+        known: the answers by language and prompt id, English included.
+        facts: by prompt id.
+        translations: responses of ``known-answers``: prompt_id, language, english.
+        sentences: their sentences: prompt_id, language, source, text (the translation).
+
+    Returns:
+        prompt_id, language, direction (precision | recall), text (translated | untranslated), states, claim,
+        reference, supported. "untranslated" puts the facts' English wording in place of the translation, so that what
+        is left of the error there is the evaluator's own.
+    """
+    english = translations[translations["language"] == "en"].set_index("prompt_id")["english"]
+    whole = translations.set_index(["prompt_id", "language"])["english"]
+    at_sentence = ["prompt_id", "language", "source"]
+    in_english = sentences.drop_duplicates(at_sentence).set_index(at_sentence)["text"]
+    rows = []
+    for language in sorted(set(known) - {"en"}):
+        for prompt_id, answer in known[language].items():
+            if prompt_id not in english.index or (prompt_id, language) not in whole.index:
+                continue
+            stated, fact = set(answer.states), facts[prompt_id]
+            plain = " ".join(fact.text(s) for s in answer.states)
+            for s in answer.sentences:
+                at = (prompt_id, language, s.text)
+                base = {
+                    "prompt_id": prompt_id,
+                    "language": language,
+                    "direction": "precision",
+                    "states": s.states,
+                    "reference": english[prompt_id],
+                    "supported": s.states in fact.facts,
+                }
+                if at in in_english.index:
+                    rows.append({**base, "text": "translated", "claim": in_english[at]})
+                rows.append({**base, "text": "untranslated", "claim": fact.text(s.states)})
+            for s in known["en"][prompt_id].sentences:
+                base = {
+                    "prompt_id": prompt_id,
+                    "language": language,
+                    "direction": "recall",
+                    "states": s.states,
+                    "claim": s.text,
+                    "supported": s.states in stated,
+                }
+                rows.append({**base, "text": "translated", "reference": whole[prompt_id, language]})
+                rows.append({**base, "text": "untranslated", "reference": plain})
+    columns = ["prompt_id", "language", "direction", "text", "states", "claim", "reference", "supported"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def auc(scores: np.ndarray, supported: np.ndarray) -> float:
+    """Area under the ROC curve; NaN when only one class is there."""
+    from sklearn.metrics import roc_auc_score
+
+    known = ~np.isnan(scores)
+    if len(set(np.asarray(supported)[known])) < 2:
+        return float("nan")
+    return float(roc_auc_score(np.asarray(supported)[known], scores[known]))
+
+
+def auc_interval(pairs: pd.DataFrame, samples: int, seed: int) -> tuple[float, float]:
+    """95% percentile interval of the AUC, resampling questions, since the claims of one question hang together."""
+    groups = [(g["score"].to_numpy(), g["supported"].to_numpy()) for _, g in pairs.groupby("prompt_id", sort=True)]
+    rng = np.random.default_rng(seed)
+    draws = []
+    for _ in range(samples):
+        drawn = [groups[i] for i in rng.integers(0, len(groups), len(groups))]
+        draws.append(auc(np.concatenate([s for s, _ in drawn]), np.concatenate([y for _, y in drawn])))
+    low, high = np.nanpercentile(draws, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def answer_errors(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Measured against true precision, recall and F of each known answer.
+
+    Args:
+        pairs: rows of `known_pairs` with a column ``verdict`` (bool).
+
+    Returns:
+        prompt_id, language, text, and for precision, recall and f: true_*, measured_*, error_* (measured - true).
+    """
+    keys = ["prompt_id", "language", "text"]
+    means = pairs.groupby([*keys, "direction"])[["supported", "verdict"]].mean().unstack("direction")
+    out = pd.DataFrame(index=means.index)
+    for kind, column in (("true", "supported"), ("measured", "verdict")):
+        for direction in ("precision", "recall"):
+            out[f"{kind}_{direction}"] = means[column][direction].astype(float)
+        out[f"{kind}_f"] = harmonic_mean(out[f"{kind}_precision"], out[f"{kind}_recall"])
+    for name in ("precision", "recall", "f"):
+        out[f"error_{name}"] = out[f"measured_{name}"] - out[f"true_{name}"]
+    return out.reset_index()
+
+
+NOTE = (
+    "auc_translated: claims and references as the run's translators gave them; auc_untranslated: the same facts in "
+    "their English wording; 95% intervals over questions. mae: mean absolute error of precision, recall and F of an "
+    "answer."
+)
+
+
+def judged(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
+    """``pairs`` with columns score and verdict."""
+    verdicts = verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]))
+    return pairs.assign(score=[v.score for v in verdicts], verdict=[v.supported for v in verdicts])
+
+
+def ruler_table(held_out: pd.DataFrame, verifiers: dict, samples: int, seed: int) -> pd.DataFrame:
+    """Each verifier measured on claims that neither it nor its threshold has seen.
+
+    Args:
+        held_out: rows of `known_pairs` that are not of the development half.
+        verifiers: by name.
+        samples, seed: of the bootstrap over questions.
+
+    Returns:
+        One row a verifier and text (translated | untranslated): verifier, text, claims, auc, auc_low, auc_high,
+        mae_precision, mae_recall, mae_f, bias_f.
+    """
+    rows = []
+    for name, verifier in verifiers.items():
+        for text, part in judged(held_out, verifier).groupby("text", sort=True):
+            low, high = auc_interval(part, samples, seed)
+            errors = answer_errors(part)
+            mae = {f"mae_{n}": errors[f"error_{n}"].abs().mean() for n in ("precision", "recall", "f")}
+            rows.append(
+                {
+                    "verifier": name,
+                    "text": text,
+                    "claims": len(part),
+                    "auc": auc(part["score"].to_numpy(), part["supported"].to_numpy(bool)),
+                    "auc_low": low,
+                    "auc_high": high,
+                    **mae,
+                    "bias_f": errors["error_f"].mean(),
+                }
+            )
+    return pd.DataFrame(rows)

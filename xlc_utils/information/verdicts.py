@@ -1,0 +1,277 @@
+"""supported(f, s): is claim f supported by text s? (paper A §3.1). One small class a verifier.
+
+All but `ModelVerifier` give a score, higher for better supported; `Calibrated` turns scores into verdicts with a
+threshold set on answers of which the truth is known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from xlc_utils.chat.base import Chat, ChatModel, Reply, Sampling
+from xlc_utils.chat.encoder import Encoder
+from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.registry.problems import Problem
+from xlc_utils.text.english import sentences_of
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``supported`` means something only when the outcome is ok."""
+
+    score: float
+    supported: bool
+    outcome: Outcome = Outcome.OK
+    detail: str = ""
+
+
+class Scorer(Protocol):
+    """Scores claims; ``fit`` is called once with pairs of known truth where ``needs_fit``."""
+
+    name: str
+
+    def scores(self, claims: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """Shape (n,): how well reference i supports claim i, higher is better; NaN where it cannot be said."""
+        ...
+
+
+_NEGATION = frozenset({"not", "no", "never", "none", "nothing", "neither", "nor", "without", "cannot", "hardly"})
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@cache
+def _lemma(word: str) -> str:
+    from simplemma import lemmatize
+
+    return lemmatize(word, lang="en")
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return frozenset(ENGLISH_STOP_WORDS)
+
+
+@cache
+def content(text: str) -> frozenset[str]:
+    """Lemmas of the words that carry meaning."""
+    return frozenset(_lemma(w) for w in _TOKEN.findall(text.lower()) if w not in _stop_words())
+
+
+@cache
+def numbers(text: str) -> frozenset[str]:
+    return frozenset(n.replace(",", "") for n in _NUMBER.findall(text))
+
+
+@cache
+def negated(text: str) -> bool:
+    return any(w in _NEGATION or w.endswith("n't") for w in _TOKEN.findall(text.lower().replace("’", "'")))
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What words say about a claim and the reference sentence most like it."""
+
+    best: float  # share of the claim's content words in that sentence
+    whole: float  # share of them anywhere in the reference
+    numbers_missing: float  # share of the claim's numbers that the reference lacks
+    negation_differs: bool  # one of claim and sentence is negated, the other is not
+
+    @classmethod
+    def of(cls, claim: str, reference: str) -> Overlap:
+        words = content(claim) or frozenset(_TOKEN.findall(claim.lower())) or frozenset({claim})
+        best, sentence = max((len(words & content(s)) / len(words), s) for s in sentences_of(reference))
+        lacking = numbers(claim) - numbers(reference)
+        return cls(
+            best=best,
+            whole=len(words & content(reference)) / len(words),
+            numbers_missing=len(lacking) / len(numbers(claim)) if numbers(claim) else 0.0,
+            negation_differs=negated(claim) != negated(sentence),
+        )
+
+
+class Lexical:
+    """Content-word overlap with the best sentence, halved for a number the reference lacks and for a negation that
+    only one side has."""
+
+    name = "lexical"
+
+    def scores(self, claims: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        found = (Overlap.of(c, r) for c, r in zip(claims, references, strict=True))
+        return np.array([o.best * (1 - o.numbers_missing / 2) * (0.5 if o.negation_differs else 1.0) for o in found])
+
+
+class Embedding:
+    """Highest cosine similarity of the claim to a sentence of the reference. It cannot see a contradiction."""
+
+    name = "embedding"
+
+    def __init__(self, encoder: Encoder):
+        self._encoder = encoder
+
+    def scores(self, claims: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        texts = list(dict.fromkeys([*claims, *(s for r in references for s in sentences_of(r))]))
+        vectors = dict(zip(texts, self._encoder.encode(texts), strict=True))
+        pairs = zip(claims, references, strict=True)
+        return np.array([max(float(vectors[c] @ vectors[s]) for s in sentences_of(r)) for c, r in pairs])
+
+
+class Fused:
+    """Logistic regression over what `Lexical` and `Embedding` see, fitted on answers of known truth."""
+
+    name = "fused"
+
+    def __init__(self, encoder: Encoder):
+        self._embedding, self._model = Embedding(encoder), None
+
+    def fit(self, claims: Sequence[str], references: Sequence[str], supported: np.ndarray, weights=None) -> None:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        self._model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
+        features = self._features(claims, references)
+        self._model.fit(features, supported, logisticregression__sample_weight=weights)
+
+    def scores(self, claims: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        return self._model.predict_proba(self._features(claims, references))[:, 1]
+
+    def _features(self, claims: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        found = [Overlap.of(c, r) for c, r in zip(claims, references, strict=True)]
+        words = np.array([[o.best, o.whole, o.numbers_missing, o.negation_differs] for o in found], float)
+        return np.column_stack([words, self._embedding.scores(claims, references)])
+
+
+class Likelihood:
+    """Mean log-probability per token that a language model gives the claim after the reference.
+
+    Args:
+        model: a model whose server takes a GBNF grammar (llama.cpp): the grammar leaves the claim as the only
+            continuation, and the log-probabilities are those before it constrains them.
+    """
+
+    name = "likelihood"
+
+    def __init__(self, model: ChatModel):
+        self._model = model
+
+    def scores(self, claims: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        found = []
+        for claim, reference in zip(claims, references, strict=True):
+            grammar = "root ::= " + json.dumps(" " + claim, ensure_ascii=False)
+            sampling = Sampling(max_tokens=4 * len(claim) + 8, grammar=grammar, logprobs=1)
+            reply = self._model.complete([Chat(completion=f"{reference}\n\nIn short:")], sampling)[0]
+            found.append(np.mean([p for _, p, _ in reply.logprobs]) if reply.logprobs else np.nan)
+        return np.array(found)
+
+
+def best_threshold(scores: np.ndarray, supported: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """The threshold with the best balanced accuracy on pairs of known truth.
+
+    Args:
+        scores: shape (n,), NaN where there is none.
+        supported: shape (n,), the truth.
+        weights: shape (n,), how much each pair counts; all alike if not given.
+
+    Returns:
+        The middle of the gap between two scores, or what is just below all of them; the lowest of equally good ones.
+
+    Raises:
+        Problem: pairs of one kind only have scores, so that nothing can be told apart.
+    """
+    known = ~np.isnan(scores)
+    scores, supported = scores[known], np.asarray(supported, bool)[known]
+    weights = np.ones(len(scores)) if weights is None else np.asarray(weights, float)[known]
+    if supported.all() or not supported.any():
+        raise Problem(
+            "the known answers",
+            "a verifier scores no supported claim or no unsupported one, so it has no threshold",
+            "take it out of `claim_verifiers`, or give more `languages` and `information_prompts`",
+        )
+    levels = np.unique(scores)
+    cuts = np.concatenate([[np.nextafter(levels[0], -np.inf)], (levels[1:] + levels[:-1]) / 2])
+    above = scores[:, None] > cuts
+    yes, no = weights[supported], weights[~supported]
+    right = yes @ above[supported] / yes.sum() + no @ ~above[~supported] / no.sum()
+    return float(cuts[int(np.argmax(right))])
+
+
+class Calibrated:
+    """A scorer with a threshold from known answers: a claim is supported when its score is above it.
+
+    Args:
+        scorer: one of the above.
+        claims, references, supported: pairs of known truth.
+        weights: how much each pair counts; all alike if not given.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        claims: Sequence[str],
+        references: Sequence[str],
+        supported: np.ndarray,
+        weights: np.ndarray | None = None,
+    ):
+        self.name, self._scorer, self.fitted = scorer.name, scorer, hasattr(scorer, "fit")
+        if self.fitted:
+            scorer.fit(claims, references, supported, weights)
+        self.threshold = best_threshold(scorer.scores(claims, references), supported, weights)
+
+    def verdicts(self, claims: Sequence[str], references: Sequence[str]) -> list[Verdict]:
+        if not claims:
+            return []
+        return [self._verdict(float(s)) for s in self._scorer.scores(claims, references)]
+
+    def _verdict(self, score: float) -> Verdict:
+        if np.isnan(score):
+            return Verdict(score, False, Outcome.ERROR, "no score")
+        return Verdict(score, score > self.threshold)
+
+
+class ModelVerifier:
+    """An LLM says True or False, one call a claim, as FActScore asks; any other reply is `unparsed`, never support.
+
+    Args:
+        model: any chat model.
+        instruction: the task with ``{reference}`` and ``{claim}`` (params/prompts/instructions/verify_claim.txt).
+        seed: of the run.
+    """
+
+    def __init__(self, model: ChatModel, instruction: str, seed: int = 0):
+        self.name, self._model, self._instruction = model.name, model, instruction
+        self._sampling = Sampling(max_tokens=16, seed=seed)
+
+    def verdicts(self, claims: Sequence[str], references: Sequence[str]) -> list[Verdict]:
+        # In the order given: claims of one reference follow each other, so that a server's prefix cache pays.
+        chats = [Chat.user(self._filled(c, r)) for c, r in zip(claims, references, strict=True)]
+        return [parse_verdict(reply) for reply in self._model.complete(chats, self._sampling)]
+
+    def _filled(self, claim: str, reference: str) -> str:
+        """Both at once: a reference may hold the text "{claim}" itself."""
+        given = {"{reference}": reference, "{claim}": claim}
+        return re.sub(r"\{(?:reference|claim)\}", lambda place: given[place[0]], self._instruction)
+
+
+_VERDICT = re.compile(r"[\W_]*(?:answer\s*[*_]*[:：])?[\W_]*(true|false)(?![^\W_])(?!\W*\?)", re.IGNORECASE)
+
+
+def parse_verdict(reply: Reply) -> Verdict:
+    """True or False at the start of a reply, with at most "Answer:" and punctuation before it; "True?" is neither."""
+    if reply.outcome not in (Outcome.OK, Outcome.TRUNCATED):
+        return Verdict(np.nan, False, reply.outcome, reply.detail)
+    match = _VERDICT.match(reply.text)
+    both = re.search(r"\btrue\b", reply.text, re.IGNORECASE) and re.search(r"\bfalse\b", reply.text, re.IGNORECASE)
+    if not match or both:
+        return Verdict(np.nan, False, Outcome.UNPARSED, f"neither True nor False: {reply.text[:60]!r}")
+    supported = match.group(1).lower() == "true"
+    return Verdict(float(supported), supported)
