@@ -1,0 +1,247 @@
+"""Paper B's tables: rank stability over a grid of metrics and language pairs, and what is printed beside ours."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from xlc_utils.judges import automatic, human
+from xlc_utils.statistics.stability import RankStability, holm, rank_stability
+
+NOTE = (
+    "tau: Kendall's tau-b with a 95% percentile interval over dialogues (prompts); inversions of all pairs of models; "
+    "p_models: language labels swapped within models, exact; p_items: swapped dialogue by dialogue, Monte Carlo, "
+    "(k+1)/(n+1); p_items_holm over the table."
+)
+
+
+# What `stability_row` gives.
+COLUMNS = ["tau", "low", "high", "rho", "inversions", "tied", "pairs", "p_models", "p_items", "models", "reason"]
+
+
+def stability_row(
+    first: np.ndarray, second: np.ndarray, paired: bool, samples: int, permutations: int, seed: int
+) -> dict:
+    """One row of paper B's Table 11 for two arrays (models, items)."""
+    found = rank_stability(first, second, paired=paired, seed=seed, samples=samples, permutations=permutations)
+    return {
+        "tau": found.tau.value,
+        "low": found.tau_interval[0],
+        "high": found.tau_interval[1],
+        "rho": found.rho.value,
+        "inversions": found.inversions.inverted,
+        "tied": found.inversions.tied,
+        "pairs": found.inversions.pairs,
+        "p_models": found.swap_models.inversions if found.swap_models else np.nan,
+        "p_items": found.swap_items.inversions,
+        "models": found.tau.n,
+        "reason": _reason(found),
+    }
+
+
+def _reason(found: RankStability) -> str:
+    return found.tau.reason or found.rho.reason
+
+
+def stability_grid(metrics: pd.DataFrame, samples: int, permutations: int, seed: int) -> pd.DataFrame:
+    """Rank stability of each automatic metric for each pair of languages.
+
+    Args:
+        metrics: as `automatic.read_metrics` gives them.
+
+    Returns:
+        metric, pair and the columns of `stability_row`, with p_items_holm.
+    """
+    rows = []
+    for metric in automatic.METRICS:
+        matrices = automatic.score_matrices(metrics, metric)
+        for a, b in automatic.LANGUAGE_PAIRS:
+            row = stability_row(matrices[a], matrices[b], automatic.paired(a, b), samples, permutations, seed)
+            rows.append({"metric": metric, "pair": f"{a}–{b}", **row})
+    table = pd.DataFrame(rows)
+    return table.assign(p_items_holm=holm(table["p_items"].to_numpy()))
+
+
+def for_plot(table: pd.DataFrame) -> pd.DataFrame:
+    """`stability_grid` as `figures.stability_plot` takes it."""
+    return table.rename(columns={"low": "lo", "high": "hi"}).assign(p=table["p_items"])
+
+
+def own_evaluator(run, dimension: str, samples: int, permutations: int) -> pd.DataFrame:
+    """The same statistics for one of this repository's evaluators: do its scores rank a run's systems alike?
+
+    Known answers are no system and are left out. Every prompt was asked in every language, so languages are paired.
+
+    Args:
+        run: the notebook's run.
+        dimension: "information" (F of each prompt) or "empathy" (profile equal or not).
+
+    Returns:
+        dimension, pair and the columns of `stability_row`, one row a pair of the run's languages; no rows without a
+        system.
+    """
+    table, column = {"information": ("information", "f"), "empathy": ("empathy", "consistent")}[dimension]
+    systems = [m for m in run.model_names if m != "known-answers"]
+    if not systems:
+        return pd.DataFrame(columns=["dimension", "pair", *COLUMNS])
+    scores = pd.concat([run.read(table, m).assign(model=m) for m in systems], ignore_index=True)
+    rows = []
+    for a, b in combinations(run.params.languages, 2):
+        first, second = (_matrix(scores[scores["language"] == c], systems, column) for c in (a, b))
+        rows.append(
+            {
+                "dimension": dimension,
+                "pair": f"{a}–{b}",
+                **stability_row(first, second, True, samples, permutations, run.params.seed),
+            }
+        )
+    return pd.DataFrame(rows, columns=["dimension", "pair", *COLUMNS])
+
+
+def _matrix(scores: pd.DataFrame, systems: list[str], column: str) -> np.ndarray:
+    wide = scores.pivot(index="model", columns="prompt_id", values=column)
+    return wide.reindex(index=systems, columns=sorted(wide.columns)).to_numpy(float)
+
+
+def ranges_beside_printed(means: pd.DataFrame, as_published: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Ranges of the automatic metrics as printed, beside the same ranges over our means.
+
+    Args:
+        means: `automatic.model_means`, one uniform pipeline.
+        as_published: `automatic.read_as_published`, the paper's pipeline re-run.
+        printed: published paper_b_automatic_ranges.
+
+    Returns:
+        where, metric, languages, models, printed, as_published, corrected (texts "low–high").
+    """
+    columns = {
+        "MATTR": ("MATTR", "mattr"),
+        "TTR": ("TTR", "ttr"),
+        "self-BLEU, whole dialogue": ("self-BLEU", "self_bleu_whole"),
+        "self-BLEU, agent turns": ("self-BLEU, agent", "self_bleu_agent"),
+    }
+    short = {"Llama-3.1-8B": "Llama3-8B"}  # the released data names the generators differently
+    rows = []
+    for item in printed[printed["metric"].isin(columns)].itertuples():
+        languages = item.languages.split(";")
+        picked = [None if item.models == "all" else short.get(item.models, item.models)]
+        ours = [
+            _range(frame, languages, picked[0], column)
+            for frame, column in zip((means, as_published), columns[item.metric], strict=True)
+        ]
+        rows.append(
+            {
+                "where": item.where,
+                "metric": item.metric,
+                "languages": item.languages,
+                "models": item.models,
+                "printed": f"{item.low:.2f}–{item.high:.2f}",
+                "as_published": ours[1],
+                "corrected": ours[0],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _range(frame: pd.DataFrame, languages: list[str], model: str | None, column: str) -> str:
+    rows = frame[frame["language"].isin(languages)]
+    values = rows.loc[rows["model"] == model, column] if model else rows[column]
+    return f"{values.min():.2f}–{values.max():.2f}"
+
+
+def kappa_beside_printed(ratings: pd.DataFrame, printed: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
+    """Fleiss' kappa of the three annotators that give the printed values, and Krippendorff's alpha.
+
+    Returns:
+        question, printed, as_published (the authors' formula), corrected (each dialogue's own number of ratings), low,
+        high, alpha (Krippendorff, interval), alpha_low, alpha_high, n_dialogues.
+    """
+    intervals = human.kappa_intervals(ratings, seed=seed, samples=samples).set_index(["question", "coefficient"])
+    kappas = printed[printed["statistic"] == "kappa"].drop_duplicates("dimension").set_index("dimension")["value"]
+    rows = []
+    for question in human.QUESTIONS:
+        fleiss, alpha = (intervals.loc[(question, c)] for c in ("fleiss", "krippendorff_interval"))
+        rows.append(
+            {
+                "question": question,
+                "printed": kappas[question],
+                "as_published": human.fleiss_as_published(human.rating_matrix(ratings, question)),
+                "corrected": fleiss["value"],
+                "low": fleiss["low"],
+                "high": fleiss["high"],
+                "alpha": alpha["value"],
+                "alpha_low": alpha["low"],
+                "alpha_high": alpha["high"],
+                "n_dialogues": int(fleiss["n_dialogues"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def printed_stability(stable: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Each printed statement about rank stability, and for the surface metrics what the released dialogues give.
+
+    Only the sentence about surface metrics ("τ ≥ 0.76", §1) can be held against the automatic metrics: all others are
+    about judge scores, which were not released.
+
+    Returns:
+        where, metric, language_pairs, printed, ours (smallest tau and how many of how many reach the bound).
+    """
+    finno_ugric = stable[stable["pair"].isin(["et–fi", "et–hu", "fi–hu"])]
+    ours = []
+    for item in printed.itertuples():
+        if item.metric == "surface metrics" and item.statistic == "tau":
+            reach, smallest = int((finno_ugric["tau"] >= item.low).sum()), finno_ugric["tau"].min()
+            ours.append(f"{reach} of {len(finno_ugric)} metric-pair cells reach it; smallest tau {smallest:.2f}")
+        else:
+            ours.append("")
+    table = printed[["where", "metric", "language_pairs", "statistic", "printed"]].assign(ours=ours)
+    return table.replace({"ours": {"": np.nan}})
+
+
+JUDGED = {"G": "grammar", "R": "readability", "C": "coherence", "F": "fluency", "LRA": "label recovery"}
+
+
+def judge_means(scores: pd.DataFrame) -> pd.DataFrame:
+    """Paper B's Tables 1 and 8: mean of each score by judge, language and generator, with the number of scores.
+
+    Args:
+        scores: rows of `rubric.judge_dialogues`, with a column LRA where labels were recovered.
+    """
+    columns = [c for c in JUDGED if c in scores]
+    groups = scores.groupby(["judge", "language", "generator"], sort=False)
+    return groups[columns].mean().assign(scored=groups[columns[0]].count()).reset_index()
+
+
+def judge_stability(scores: pd.DataFrame, samples: int, permutations: int, seed: int) -> pd.DataFrame:
+    """Paper B's Table 11: rank stability of each judged dimension, judge and pair of languages.
+
+    Dialogues of one draw of parameters are the same item in every language, so languages are paired.
+    """
+    rows = []
+    for judge, own in scores.groupby("judge", sort=False):
+        languages = list(dict.fromkeys(own["language"]))
+        for metric, name in JUDGED.items():
+            if metric not in own:
+                continue
+            arrays = {c: _generators_by_draw(own, c, metric) for c in languages}
+            rows += [
+                {
+                    "judge": judge,
+                    "metric": name,
+                    "pair": f"{a}–{b}",
+                    **stability_row(arrays[a], arrays[b], True, samples, permutations, seed),
+                }
+                for a, b in combinations(languages, 2)
+            ]
+    table = pd.DataFrame(rows)
+    return table.assign(p_items_holm=holm(table["p_items"].to_numpy()))
+
+
+def _generators_by_draw(scores: pd.DataFrame, language: str, metric: str) -> np.ndarray:
+    generators, draws = sorted(scores["generator"].unique()), sorted(scores["dialogue_id"].unique())
+    own = scores[scores["language"] == language]
+    wide = own.pivot(index="generator", columns="dialogue_id", values=metric)
+    return wide.reindex(index=generators, columns=draws).to_numpy(float)
