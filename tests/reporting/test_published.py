@@ -163,9 +163,7 @@ def test_fidelity_average_of_the_text():
 
 def test_the_two_tables_of_the_empathy_evaluator_agree():
     table = published.load("paper_a_empathy_evaluator").set_index(["mechanism", "measure"])
-    first, second = (
-        table.loc[table["where"] == place, "value"].sort_index() for place in ("Table 2", "Table 6")
-    )
+    first, second = (table.loc[table["where"] == place, "value"].sort_index() for place in ("Table 2", "Table 6"))
     pd.testing.assert_series_equal(first, second)
 
 

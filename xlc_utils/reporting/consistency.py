@@ -1,0 +1,164 @@
+"""From scores a prompt to paper A's tables: consistency by language, and averaged by script, family and training data.
+
+Both dimensions come this way. Information passes precision and recall and is scored by F of their means; a dimension
+with one score a prompt (empathy, or any other) passes that score alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from xlc_utils.registry.languages import Language
+from xlc_utils.registry.models import Registry, in_training
+from xlc_utils.statistics import groups, intervals
+
+SCRIPTS = ("Latin", "Indic", "PArab", "Oth1")  # as the columns of paper A's averaged table are headed
+FAMILIES = ("Rom", "Slav", "IA", "Drav", "Oth2")
+TRAINING = ("In", "Out")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one dimension.
+
+    Attributes:
+        models, languages, prompt_ids: what the axes stand for.
+        parts: (precision, recall) or (score,), arrays (models, languages, prompts), NaN where not scored.
+    """
+
+    models: tuple[str, ...]
+    languages: tuple[str, ...]
+    prompt_ids: tuple[str, ...]
+    parts: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, columns: Sequence[str], models: Sequence[str], languages: Sequence[str]) -> Scores:
+        """From rows model, language, prompt_id and the score columns; prompts are sorted by id, so that the same rows
+        in another order give the same draws. Without any rows there is one prompt "" that nobody has a score for."""
+        ids = sorted(frame["prompt_id"].unique()) or [""]
+        index = pd.MultiIndex.from_product([models, languages])
+        shape = (len(models), len(languages), len(ids))
+        parts = tuple(
+            frame.pivot(index=["model", "language"], columns="prompt_id", values=c)
+            .reindex(index=index, columns=ids)
+            .to_numpy(float)
+            .reshape(shape)
+            for c in columns
+        )
+        return cls(tuple(models), tuple(languages), tuple(ids), parts)
+
+    def values(self, weights: np.ndarray) -> np.ndarray:
+        """(n_weights, models, languages): paper A's consistency C(ℓ) under each row of prompt weights."""
+        if len(self.parts) == 2:
+            return intervals.f_of_means(*self.parts, weights)
+        return intervals.weighted_means(self.parts[0], weights)
+
+    @property
+    def n(self) -> np.ndarray:
+        """Prompts scored, (models, languages)."""
+        return (~np.isnan(self.parts[0])).sum(-1)
+
+
+def by_language(scores: Scores, samples: int, seed: int) -> pd.DataFrame:
+    """Consistency of each model and language with its 95% interval over prompts (paper A, the two heatmaps).
+
+    Returns:
+        model, language, value, low, high, n (prompts scored).
+    """
+    make = intervals.f_interval if len(scores.parts) == 2 else intervals.mean_interval
+    found = make(*scores.parts, seed=seed, samples=samples)
+    index = pd.MultiIndex.from_product([scores.models, scores.languages], names=["model", "language"])
+    columns = {"value": found.estimate, "low": found.low, "high": found.high, "n": scores.n}
+    return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index).reset_index()
+
+
+def averaged(
+    scores: Scores, languages: dict[str, Language], registry: Registry, samples: int, seed: int
+) -> pd.DataFrame:
+    """Paper A's averaged table: means over the languages of each group, each with a 95% interval over prompts.
+
+    Every resample draws the same prompts for all languages and models. Languages without a score are left out of
+    their group's mean and ``n_languages`` says how many are in it.
+
+    Returns:
+        model, group_kind (average | script | family | training), group, value, low, high, n_languages; a group with no
+        language at hand has no row.
+    """
+    ones = np.ones((1, len(scores.prompt_ids)))
+    draws = scores.values(intervals.bootstrap_weights(len(scores.prompt_ids), samples, seed))
+    values, rows = scores.values(ones)[0], []
+    for m, model in enumerate(scores.models):
+        kinds, names, members = zip(*memberships(model, scores.languages, languages, registry), strict=True)
+        found = groups.macro_interval(values[m], draws[:, m], np.array(members), ignore_missing=True)
+        # One prompt says nothing about how the average would move with other prompts.
+        several = (~np.isnan(scores.parts[0][m])).any(0).sum() > 1
+        low, high = (found.low, found.high) if several else np.full((2, len(names)), np.nan)
+        for i, (kind, name) in enumerate(zip(kinds, names, strict=True)):
+            if found.n[i]:
+                rows.append(
+                    {
+                        "model": model,
+                        "group_kind": kind,
+                        "group": name,
+                        "value": found.estimate[i],
+                        "low": low[i],
+                        "high": high[i],
+                        "n_languages": int(found.n[i]),
+                    }
+                )
+    return pd.DataFrame(rows, columns=["model", "group_kind", "group", "value", "low", "high", "n_languages"])
+
+
+def memberships(model: str, codes: Sequence[str], languages: dict[str, Language], registry: Registry):
+    """(kind, group, which of ``codes`` are in it) of every column of paper A's averaged table."""
+    yield "average", "Avg", [True] * len(codes)
+    for name in SCRIPTS:
+        key = "PArb" if name == "PArab" else name  # the appendix spells the group so
+        yield "script", name, [languages[c].paper_a.script_group == key for c in codes]
+    for name in FAMILIES:
+        yield "family", name, [languages[c].paper_a.family == name for c in codes]
+    stated = in_training(registry.models[model], codes) if model in registry.models else None
+    for name, part in zip(TRAINING, stated or ((), ()), strict=True):
+        yield "training", name, [c in part for c in codes]
+
+
+def differences(scores: Scores, samples: int, seed: int) -> pd.DataFrame:
+    """Which differences between models in average consistency hold, over the prompts and languages both have.
+
+    Returns:
+        model, other, difference, low, high, p (two-sided, prompts resampled for both alike), p_holm.
+    """
+    from itertools import combinations
+
+    from xlc_utils.statistics.stability import holm
+
+    draws = scores.values(intervals.bootstrap_weights(len(scores.prompt_ids), samples, seed))
+    values, rows = scores.values(np.ones((1, len(scores.prompt_ids))))[0], []
+    for a, b in combinations(range(len(scores.models)), 2):
+        both = ~np.isnan(values[a]) & ~np.isnan(values[b])
+        if not both.any():
+            continue
+        seen = float((values[a, both] - values[b, both]).mean())
+        # A draw in which some language has no scored prompt says nothing about the difference.
+        drawn = (draws[:, a][:, both] - draws[:, b][:, both]).mean(axis=1)
+        drawn = drawn[~np.isnan(drawn)]
+        low, high = np.percentile(drawn, [2.5, 97.5]) if len(drawn) else (np.nan, np.nan)
+        p = (np.sum(np.abs(drawn - seen) >= abs(seen)) + 1) / (len(drawn) + 1)
+        rows.append((scores.models[a], scores.models[b], seen, low, high, p))
+    frame = pd.DataFrame(rows, columns=["model", "other", "difference", "low", "high", "p"])
+    return frame.assign(p_holm=holm(frame["p"].to_numpy()) if len(frame) else [])
+
+
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """`averaged` as the paper prints it, one row a model, "value [low, high]" in each cell."""
+    from xlc_utils.reporting.tables import cell
+
+    order = ["Avg", *SCRIPTS, *FAMILIES, *TRAINING]
+    texts = [cell(*row) for row in table[["value", "low", "high"]].itertuples(index=False)]
+    out = table.assign(text=texts).pivot(index="model", columns="group", values="text")
+    out = out.reindex(index=list(dict.fromkeys(table["model"])), columns=order).astype(object).fillna("–")
+    return out.reset_index().rename_axis(columns=None)
