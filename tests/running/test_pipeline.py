@@ -1,0 +1,293 @@
+"""running/pipeline.py: notebooks in order, only those that changed, and what happens when one stops."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import nbformat
+import pytest
+from child import ended, is_running, wait_for, write_notebook, xlc
+
+from xlc_utils.chat.base import Chat, Reply, Sampling
+from xlc_utils.chat.record import Record
+from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.registry.problems import Problem
+from xlc_utils.running import pipeline
+from xlc_utils.running.params import load
+from xlc_utils.running.pipeline import code_hash, notebooks, run_pipeline, selected
+
+WRITE = 'import pandas as pd\nrun.write_csv("numbers", pd.DataFrame({"n": [run.params.seed]}))'
+DOUBLE = 'numbers = run.read_csv("numbers", "01")\nrun.write_csv("doubled", 2 * numbers)'
+
+
+@pytest.fixture
+def three(project: Path, write_params) -> Path:
+    """01 writes the seed, 02 doubles it, 03 does neither; returns the params file."""
+    write_notebook(project, "01_first", WRITE)
+    write_notebook(project, "02_second", DOUBLE, parameters='run_name = "test"')
+    write_notebook(project, "03_third", parameters='run_name = "test"\nmodels = ["known-answers"]')
+    return write_params()
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are executed here instead of in a kernel: for what is decided before and after."""
+
+    def execute(root: Path, folder: Path, notebook: pipeline.Notebook, params) -> None:
+        out = folder / "notebooks" / notebook.path.name
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(notebook.path, out)
+        values, namespace = params.model_dump(mode="json"), {}
+        for cell in nbformat.read(notebook.path, as_version=4).cells:
+            exec(cell.source, namespace)
+            if "parameters" in cell.metadata.get("tags", ()):
+                namespace |= {name: values[name] for name in notebook.defaults}
+
+    monkeypatch.setattr(pipeline, "_execute", execute)
+
+
+def executed(root: Path, params_file: Path, only: tuple = (), start=None, force=False, **changes) -> str:
+    """The numbers of the notebooks that were executed."""
+    chosen = selected(notebooks(root), only, start)
+    return " ".join(name[:2] for name in run_pipeline(root, load(params_file, changes), chosen, force))
+
+
+# ---- which ones ------------------------------------------------------------------------------------------------------
+def test_the_seven_are_found_in_order(root: Path):
+    found = notebooks(root)
+    assert [n.number for n in found] == ["01", "02", "03", "04", "05", "06", "07"]
+    assert found[0].defaults["run_name"] == "demo"
+
+
+def test_only_and_from(root: Path):
+    def numbers(*arguments) -> str:
+        return " ".join(n.number for n in selected(notebooks(root), *arguments))
+
+    assert numbers() == "01 02 03 04 05 06 07"
+    assert numbers(["05", "04"]) == "04 05"
+    assert numbers([], "06") == "06 07"
+    assert numbers(["02", "05"], "03") == "05"
+    for wanted in (["8"], ["4"], ["04", "x"]):
+        with pytest.raises(Problem, match=r"command line: there is no notebook \w; use one of 01, 02, 03, 04, 05, 06"):
+            numbers(wanted)
+    with pytest.raises(Problem, match="there is no notebook 09"):
+        numbers([], "09")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("", "it is no notebook"),
+        ("[]", "it is no notebook"),
+        ('{"cells": [{"metadata": {}}]}', "no cell is tagged `parameters`"),
+        ('{"cells": [{"metadata": {"tags": ["parameters"]}, "source": ["seed = 1 +"]}]}', "not `name = literal` lines"),
+        ('{"cells": [{"metadata": {"tags": ["parameters"]}, "source": ["seed = f()"]}]}', "not `name = literal` lines"),
+        ('{"cells": [{"metadata": {"tags": ["parameters"]}, "source": ["import os"]}]}', "not `name = literal` lines"),
+    ],
+)
+def test_what_is_no_notebook_of_ours(project: Path, content: str, what: str):
+    (project / "notebooks").mkdir()
+    (project / "notebooks" / "01_broken.ipynb").write_text(content)
+    with pytest.raises(Problem, match=f"notebooks/01_broken.ipynb: .*{what}"):
+        notebooks(project)
+
+
+def test_no_notebooks_at_all(project: Path):
+    with pytest.raises(Problem, match="there are no notebooks here"):
+        notebooks(project)
+
+
+# ---- what has changed ------------------------------------------------------------------------------------------------
+def test_what_has_not_changed_is_not_executed_again(in_process, project: Path, three: Path):
+    assert executed(project, three) == "01 02 03"
+    assert executed(project, three) == ""
+    assert executed(project, three, force=True) == "01 02 03"
+    assert executed(project, three, only=("02",), force=True) == "02"
+
+
+def test_a_changed_parameter_executes_who_has_it_and_who_reads_what_it_changed(in_process, project: Path, three: Path):
+    executed(project, three)
+    assert executed(project, three, seed=5) == "01 02"  # 02 has no seed, but reads what 01 wrote
+    assert (project / "results" / "test" / "doubled.csv").read_text() == "n\n10\n"
+    assert executed(project, three, seed=5) == ""
+    assert executed(project, three, seed=5, models=["known-answers", "gemma-3-270m"]) == "03"
+    assert executed(project, three, seed=5, permutation_samples=99) == "03", "03 is back at its file's models"
+
+
+def test_changed_cells_execute_their_notebook_and_its_readers(in_process, project: Path, three: Path):
+    executed(project, three)
+    write_notebook(project, "01_first", WRITE + "  # the same numbers")
+    assert executed(project, three) == "01"
+    write_notebook(project, "01_first", WRITE.replace("seed", "seed + 1"))
+    assert executed(project, three) == "01 02"
+
+
+@pytest.mark.parametrize("damage", ["delete", "edit", "state", "stage", "no stage", "executed notebook"])
+def test_a_file_that_is_not_as_it_was_left_is_made_again(in_process, project: Path, three: Path, damage: str):
+    executed(project, three)
+    folder = project / "results" / "test"
+    stage = folder / "stages" / "01_first.json"
+    {
+        "delete": (folder / "numbers.csv").unlink,
+        "edit": lambda: (folder / "numbers.csv").write_text("n\n7\n"),
+        "state": lambda: (folder / "stages" / "01_first.state").write_text("x"),
+        "stage": lambda: stage.write_text("{}"),
+        "no stage": stage.unlink,
+        "executed notebook": (folder / "notebooks" / "01_first.ipynb").unlink,
+    }[damage]()
+    assert executed(project, three) == "01"
+    assert (folder / "numbers.csv").read_text() == "n\n0\n"
+    assert executed(project, three) == ""
+
+
+def test_a_notebook_opened_by_hand_with_other_values_is_executed_again(in_process, project: Path, three: Path):
+    """Otherwise a run would say that nothing has changed and show the results of other parameters."""
+    executed(project, three)
+    by_hand = {}
+    for cell in nbformat.read(project / "notebooks" / "01_first.ipynb", as_version=4).cells:
+        exec(cell.source.replace("seed = 0", "seed = 8"), by_hand)
+    assert (project / "results" / "test" / "numbers.csv").read_text() == "n\n8\n"
+    assert executed(project, three) == "01"
+    assert (project / "results" / "test" / "numbers.csv").read_text() == "n\n0\n"
+
+
+def test_other_answers_in_a_file_of_answers_are_a_change(in_process, project: Path, three: Path):
+    rows = "language,prompt_id,text\nen,astronomy-02,"
+    (project / "mine.csv").write_text(rows + "Old.\n")
+    assert executed(project, three, models=["mine.csv"]) == "01 02 03"
+    assert executed(project, three, models=["mine.csv"]) == ""
+    (project / "mine.csv").write_text(rows + "New.\n")
+    assert executed(project, three, models=["mine.csv"]) == "03"
+
+
+def test_the_plain_files_and_the_package_are_part_of_what_may_change(project: Path, root: Path):
+    before = code_hash(project)
+    assert before == code_hash(project) == code_hash(root)
+    (project / "params" / "another.yaml").write_text("run_name: another\n")
+    assert code_hash(project) == before, "another run's parameters are no part of this one"
+    for name in (
+        "models.yaml",
+        "empathy_examples.yaml",
+        "languages/es.yaml",
+        "prompts/information/es.yaml",
+        "prompts/instructions/verify_claim.txt",
+        "known_answers/facts.yaml",
+    ):
+        path = project / "params" / name
+        content = path.read_bytes()
+        path.write_bytes(content + b"\n")
+        assert code_hash(project) != before, name
+        path.write_bytes(content)
+    assert code_hash(project) == before
+
+
+def test_failed_calls_are_tried_again(in_process, project: Path, three: Path):
+    """An endpoint that was down for a while must not leave its errors in the results for good."""
+    write_notebook(
+        project,
+        "01_first",
+        'import pandas as pd\nrun.write("responses", "gpt-4o", pd.DataFrame({"outcome": ["ok", "error"]}))',
+    )
+    first = {"only": ("01",)}
+    executed(project, three, **first)
+    assert executed(project, three, **first) == "", "no call has failed: the row says that a file lacks an answer"
+    record = Record(project / "results" / "test" / "calls.sqlite")
+    record.put("k", "gpt-4o", Chat.user("?"), Sampling(), Reply("", Outcome.ERROR, detail="HTTP 503"))
+    assert executed(project, three, **first) == "01"
+    record.put("k", "gpt-4o", Chat.user("?"), Sampling(), Reply("!", Outcome.OK))
+    assert executed(project, three, **first) == ""
+
+
+def test_a_notebook_without_its_last_cell_is_told(in_process, project: Path, write_params):
+    path = write_notebook(project, "01_first")
+    notebook = nbformat.read(path, as_version=4)
+    del notebook.cells[-1]
+    nbformat.write(notebook, path)
+    with pytest.raises(Problem, match=r"notebooks/01_first.ipynb: it ended without `run.finish\(\)`"):
+        executed(project, write_params())
+
+
+# ---- in kernels ------------------------------------------------------------------------------------------------------
+def test_a_failing_cell_is_named_and_the_next_run_goes_on_from_there(project: Path, three: Path, tmp_path: Path):
+    """Started elsewhere, and with somebody else's `python3` kernel in the way, which must not be used."""
+    theirs = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text(json.dumps({"argv": ["/bin/false"], "display_name": "theirs", "language": "python"}))
+    way = {"cwd": tmp_path, "JUPYTER_PATH": str(theirs.parents[2])}
+    before = {p.name for p in project.iterdir()}
+    write_notebook(project, "02_second", 'print("so far so good")', "numbers = {}\nnumbers['n']")
+    code, out, err = ended(xlc(project, "run", str(three), "--only", "01,02", **way))
+    assert code == 2, err
+    assert err.strip() == (
+        "xlc: 02_second, cell 5: KeyError: 'n'; mend that and run again, which goes on from here; the executed "
+        "notebook is results/test/notebooks/02_second.ipynb."
+    )
+    assert "01_first: done in" in out and "  so far so good" in out and "Traceback" not in out + err
+    cells = nbformat.read(project / "results" / "test" / "notebooks" / "02_second.ipynb", as_version=4).cells
+    assert any(cell.get("execution_count") == 5 and "numbers['n']" in cell.source for cell in cells)
+
+    write_notebook(project, "02_second", DOUBLE, parameters='run_name = "test"')
+    code, out, err = ended(xlc(project, "run", str(three), "--only", "01,02", "--set", "seed=0", **way))
+    assert code == 0, err
+    assert "01_first: nothing has changed, skipped" in out and "02_second: done in" in out
+    assert {p.name for p in project.iterdir()} == before | {"results"}, "a kernel has left something behind"
+    assert [p.name for p in tmp_path.iterdir() if p.name not in ("project", "jupyter")] == []
+
+
+def test_a_problem_and_a_dead_kernel_are_one_sentence_each(project: Path, write_params):
+    write_notebook(project, "01_first", 'run.read("responses", "mine")')
+    path = write_params()
+    code, _, err = ended(xlc(project, "run", str(path)))
+    assert code == 2 and err.startswith(
+        "xlc: 01_first, cell 4: results/test/responses/mine.parquet: this part is missing; run notebook 01 again "
+        "(recorded calls are not repeated); mend that and run again"
+    )
+    write_notebook(project, "01_first", "import os\nos._exit(9)")
+    code, _, err = ended(xlc(project, "run", str(path)))
+    assert code == 2 and "Traceback" not in err
+    assert err.splitlines()[-1].startswith("xlc: 01_first: its kernel ended before the notebook did")
+
+
+def test_a_run_folder_that_cannot_be_written_is_one_sentence(project: Path, write_params):
+    write_notebook(project, "01_first")
+    (project / "results").mkdir()
+    (project / "results" / "test").write_text("a file where the run's folder should be")
+    code, _, err = ended(xlc(project, "run", str(write_params())))
+    assert code == 2 and "Traceback" not in err
+    assert err.startswith("xlc: results/test/notebooks/01_first.ipynb: it cannot be written (")
+
+
+@pytest.fixture
+def sleeping(project: Path, write_params):
+    """A run inside a cell that would last an hour: the runner, and its kernel's process id."""
+    say_pid = 'from pathlib import Path\nPath("pid.part").write_text(str(os.getpid()))\nPath("pid.part").rename("pid")'
+    write_notebook(project, "01_first", f"import os, time\n{say_pid}\ntime.sleep(3600)")
+    runner = xlc(project, "run", str(write_params()))
+    wait_for(lambda: (project / "pid").exists() or runner.poll() is not None)
+    assert runner.poll() is None, runner.communicate()
+    pid = int((project / "pid").read_text())
+    assert is_running(pid)
+    yield runner, pid
+    runner.kill()
+    runner.communicate()
+
+
+def test_ctrl_c_ends_the_kernel_too(sleeping, project: Path):
+    runner, kernel = sleeping
+    runner.send_signal(signal.SIGINT)
+    code, _, err = ended(runner)
+    assert code == 130
+    assert err.splitlines()[-1] == "xlc: interrupted; what was answered is kept, run the same command to go on."
+    assert "Traceback" not in err
+    assert wait_for(lambda: not is_running(kernel), seconds=10)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_leaves_no_kernel_behind(sleeping, how: signal.Signals):
+    runner, kernel = sleeping
+    runner.send_signal(how)
+    assert wait_for(lambda: runner.poll() is not None, seconds=10)
+    assert wait_for(lambda: not is_running(kernel), seconds=20), "the kernel lives on"

