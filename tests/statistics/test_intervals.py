@@ -80,9 +80,7 @@ def test_bca_of_f_agrees_with_scipy_within_monte_carlo_error():
         return f_score(precision.mean(axis=axis), recall.mean(axis=axis))
 
     found = f_interval(precision, recall, seed=1, samples=20_000, method="bca")
-    reference = stats.bootstrap(
-        (precision, recall), f_of_samples, paired=True, n_resamples=20_000, method="BCa", rng=2
-    )
+    reference = stats.bootstrap((precision, recall), f_of_samples, paired=True, n_resamples=20_000, method="BCa", rng=2)
     assert found.estimate == pytest.approx(f_of_samples(precision, recall), abs=1e-12)
     assert [found.low, found.high] == pytest.approx(
         list(reference.confidence_interval), abs=0.1 * reference.standard_error

@@ -53,9 +53,7 @@ def test_inversions_ties_and_the_rest_add_up(rankings):
     found = inversions(first, second)
     kept = inversions(first, -second).inverted
     assert found.inverted + found.tied + kept == found.pairs == len(first) * (len(first) - 1) // 2
-    tied = sum(
-        first[i] == first[j] or second[i] == second[j] for i, j in combinations(range(len(first)), 2)
-    )
+    tied = sum(first[i] == first[j] or second[i] == second[j] for i, j in combinations(range(len(first)), 2))
     assert found.tied == tied
 
 
@@ -201,9 +199,7 @@ def test_bca_of_rho_equals_scipy_for_the_same_draws(paired, seed):
         return spearman(np.array(means[:6]), np.array(means[6:])).value
 
     samples = [row[~np.isnan(row)] for row in (*first, *second)]
-    reference = stats.bootstrap(
-        samples, rho, paired=paired, vectorized=False, n_resamples=500, method="BCa", rng=3
-    )
+    reference = stats.bootstrap(samples, rho, paired=paired, vectorized=False, n_resamples=500, method="BCa", rng=3)
     jackknife = _jackknife(first, second, paired, 0.0)[:, 1:]
     draws = reference.bootstrap_distribution[:, None]
     low, high = bca_bounds(np.array([rho(*samples)]), draws, jackknife)
@@ -296,7 +292,8 @@ def test_holm_equals_statsmodels(p):
 def test_holm_leaves_undefined_tests_out_of_the_family():
     found = holm(np.array([[0.01, np.nan], [0.04, 0.03]]))
     assert found.tolist() == [
-        [pytest.approx(0.03), pytest.approx(np.nan, nan_ok=True)], [pytest.approx(0.06), pytest.approx(0.06)]
+        [pytest.approx(0.03), pytest.approx(np.nan, nan_ok=True)],
+        [pytest.approx(0.06), pytest.approx(0.06)],
     ]
 
 

@@ -384,9 +384,7 @@ def _swapped_means(
 
 # Dealing takes longer than all else, and the pairs and metrics of a grid are compared with the same deals.
 @lru_cache(maxsize=16)
-def _labels(
-    n_first: int, n_second: int, paired: bool, permutations: int, seed: tuple[int, ...]
-) -> np.ndarray:
+def _labels(n_first: int, n_second: int, paired: bool, permutations: int, seed: tuple[int, ...]) -> np.ndarray:
     """Which scores of a model, pooled (first, then second language), a labelling gives to the first.
 
     Returns booleans (permutations, n_first + n_second).
