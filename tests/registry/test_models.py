@@ -14,6 +14,8 @@ from xlc_utils.registry.models import Registry, in_training, load
 from xlc_utils.registry.problems import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
+# The first model's line in the file.
+FIRST = (ROOT / "params" / "models.yaml").read_text(encoding="utf-8").splitlines().index("  aya-exp-8b:") + 1
 REGISTRY = load(ROOT)
 LANGUAGES = languages.load(ROOT)
 PAPER_A = [code for code, language in LANGUAGES.items() if language.paper_a.family]
@@ -202,8 +204,8 @@ def changed(project: Path, old: str, new: str) -> Registry:
         (
             '["ar", "cs"',
             '[no, "cs"',
-            "line 42: key `models.aya-exp-8b.trained_on.languages.1`: YAML takes the bare word no for true or false; "
-            'write "no" in quotes if the word is meant, else true or false.',
+            f"line {FIRST + 10}: key `models.aya-exp-8b.trained_on.languages.1`: YAML takes the bare word no for "
+            'true or false; write "no" in quotes if the word is meant, else true or false.',
         ),
         ("paper: [A]", "paper: A", "key `models.aya-exp-8b.paper`: 'A' is text; write a list."),
         (
@@ -215,7 +217,7 @@ def changed(project: Path, old: str, new: str) -> Registry:
         (
             "  aya-exp-32b:",
             "  aya-exp-8b:",
-            "line 47: key `models.aya-exp-8b`: the key is in line 32 already; keep one of the two.",
+            f"line {FIRST + 15}: key `models.aya-exp-8b`: the key is in line {FIRST} already; keep one of the two.",
         ),
         (
             'source: "pt"',

@@ -12,11 +12,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-sentencepiece = pytest.importorskip("sentencepiece")
+pytest.importorskip("sentencepiece")
 pytest.importorskip("google.protobuf")
 pytest.importorskip("accelerate")
 
-from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES  # noqa: E402
+from tiny_nllb import END, MAX_TOKENS, PAD, SENTENCES, SIZES, save_checkpoints, save_tokenizer  # noqa: E402
 
 from xlc_utils.registry.languages import load  # noqa: E402
 from xlc_utils.registry.outcomes import Outcome  # noqa: E402
@@ -30,80 +30,15 @@ pytestmark = pytest.mark.torch
 torch.set_num_threads(1)
 
 LANGUAGES = load(Path(__file__).resolve().parents[2])
-SENTENCES = [
-    "El sol sale por el este y se pone por el oeste durante todo el año.",
-    "Llueve.",
-    "La ciudad tiene tres puentes, dos mercados y un teatro antiguo que se quemó en 1871.",
-    "¿Dónde está la estación?",
-    "No, gracias.",
-    "El agua hierve a cien grados al nivel del mar, pero antes en la montaña.",
-    "Mi hermana estudia química en la universidad.",
-    "El tren de las ocho llega tarde.",
-]
-TEXT = [
-    *SENTENCES,
-    "The sun rises in the east and sets in the west all year round.",
-    "It rains, and the river below the old mill is rising again.",
-    "Three bridges cross the river in the middle of the town.",
-    "My sister studies chemistry and plays the violin in the evening.",
-    "सूरज पूरब में उगता है और पश्चिम में डूबता है।",
-    "図書館は駅の近くにあります。",
-]
-SIZES = {
-    "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "max_position_embeddings": 256,
-    "init_std": 1.0,
-    "scale_embedding": False,  # else the last token is what a random model likes best
-}
-END, PAD = 2, 1
-MAX_TOKENS = 20
 
 
 @pytest.fixture(scope="module")
-def tokenizer_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokenizer")
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT * 4),
-        model_prefix=str(folder / "sentencepiece.bpe"),
-        model_type="bpe",
-        vocab_size=300,
-        character_coverage=1.0,
-        minloglevel=2,
-    )
-    tokenizer = transformers.NllbTokenizer.from_pretrained(folder, extra_special_tokens=FAIRSEQ_LANGUAGE_CODES)
-    tokenizer.save_pretrained(folder)
-    (folder / "sentencepiece.bpe.model").unlink()
-    return folder
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tokenizer_folder, tmp_path_factory):
-    """One folder a kind. The end of sentence is likely enough that some outputs end and some do not."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tokenizer_folder)
-    torch.manual_seed(5)
-    models = {
-        "dense": transformers.M2M100ForConditionalGeneration(
-            transformers.M2M100Config(vocab_size=len(tokenizer), **SIZES)
-        ),
-        "experts": transformers.NllbMoeForConditionalGeneration(
-            transformers.NllbMoeConfig(
-                vocab_size=len(tokenizer), num_experts=6, encoder_sparse_step=2, decoder_sparse_step=2, **SIZES
-            )
-        ),
-    }
-    folders = {}
-    for kind, model in models.items():
-        with torch.no_grad():
-            model.get_input_embeddings().weight[END] *= 3
-        folders[kind] = tmp_path_factory.mktemp(kind)
-        model.save_pretrained(folders[kind])
-        tokenizer.save_pretrained(folders[kind])
+def checkpoints(tmp_path_factory):
+    """One folder a kind."""
+    tokenizer_folder = tmp_path_factory.mktemp("tokenizer")
+    save_tokenizer(tokenizer_folder)
+    folders = {kind: tmp_path_factory.mktemp(kind) for kind in ("dense", "experts")}
+    save_checkpoints(tokenizer_folder, folders)
     return folders
 
 
@@ -436,7 +371,7 @@ def test_dtype_and_device_map_reach_the_model(folder, nothing_degenerate, monkey
     assert seen == [torch.float32, torch.bfloat16]
 
 
-@pytest.mark.parametrize("package", nllb.PACKAGES)
+@pytest.mark.parametrize("package", NllbTranslator.packages)
 def test_a_missing_package_is_told_with_the_line_that_installs_it(checkpoints, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(Problem) as told:

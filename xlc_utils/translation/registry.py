@@ -43,6 +43,11 @@ def _made(root, name, registry, languages, chat, seed, progress) -> Translator:
 
         weights = {"dtype": entry.dtype, "device_map": entry.device_map}
         return NllbTranslator(name, entry.id, entry.revision, languages, **weights, seed=seed, progress=progress(name))
+    if entry.backend == "nllb_ctranslate2":
+        from xlc_utils.translation.nllb_ctranslate2 import CTranslate2Translator
+
+        more = {"quantization": entry.quantization, "seed": seed, "progress": progress(name)}
+        return CTranslate2Translator(name, entry.id, entry.revision, languages, **more)
     if entry.backend == "firefox":
         return FirefoxTranslator(name, _package_folder(name, entry.package, entry.folder), entry.source, entry.target)
     shots = {c: prompts.shots(root, c) for c in languages if prompts.has_translation_shots(root, c)}
