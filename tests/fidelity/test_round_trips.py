@@ -90,7 +90,7 @@ def test_a_trip_of_which_a_call_failed_is_an_error_and_is_not_scored():
     assert list(trips["outcome"]) == ["error", "ok"]
     answers = as_answers(trips)
     nothing = pd.DataFrame(columns=["prompt_id", "language", "direction", "supported", "outcome"])
-    scores = prompt_scores(nothing, answers).set_index("prompt_id")
+    scores = prompt_scores(nothing, nothing, answers).set_index("prompt_id")
     assert scores.loc["tea-01", "reason"] == "excluded outcome"
     assert mean_chrf(trips, "es") == pytest.approx(chrf(trips["back"][1], trips["original"][1]))
     assert pd.isna(mean_chrf(trips.iloc[:1], "es"))

@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from xlc_utils.information.ruler import answer_errors, auc, auc_interval, is_development, known_pairs
+from xlc_utils.evaluation.evaluators import Pairwise
+from xlc_utils.information.ruler import (
+    against_truth,
+    answer_errors,
+    auc,
+    auc_interval,
+    is_development,
+    known_pairs,
+    known_texts,
+)
 from xlc_utils.registry import languages, prompts
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.translation.answers import translate_responses
@@ -171,3 +180,37 @@ def test_errors_of_an_answer_by_hand():
 def test_an_evaluator_that_is_always_right_has_no_error(pairs: pd.DataFrame):
     errors = answer_errors(pairs.assign(verdict=pairs["supported"]))
     assert (errors.filter(like="error_").abs().to_numpy() == 0).all() and len(errors) > 100
+
+
+# ---- whole answers ---------------------------------------------------------------------------------------------------
+def test_whole_answers_have_the_truth_of_their_claims(root, pairs: pd.DataFrame, known: dict, facts: dict):
+    texts = known_texts(pairs).set_index(["prompt_id", "language", "text"])
+    for language, prompt_id in (("es", "astronomy-01"), ("ja", "nutrition-02")):
+        precision, recall = known[language][prompt_id].truth(facts[prompt_id])
+        for text in ("translated", "untranslated"):
+            row = texts.loc[prompt_id, language, text]
+            assert row["english"] == known["en"][prompt_id].text()
+            if text == "untranslated":
+                assert row["true_f"] == pytest.approx(2 * precision * recall / (precision + recall))
+                assert row["answer"].startswith(facts[prompt_id].text(known[language][prompt_id].states[0]))
+
+
+def test_evaluators_are_ranked_by_what_is_true():
+    answers = pd.DataFrame(
+        {
+            "text": ["translated"] * 4,
+            "answer": ["a", "aa", "aaa", "?"],
+            "english": ["aaaa"] * 4,
+            "true_f": [0.1, 0.5, 0.9, 0.0],
+        }
+    )
+
+    def share(text, reference):
+        return np.nan if text == "?" else len(text) / len(reference)
+
+    right, wrong = Pairwise("right", share), Pairwise("wrong", lambda t, r: 1 - share(t, r))
+    constant = Pairwise("constant", lambda t, r: 0.5)
+    found = against_truth(answers, [right, wrong, constant]).set_index("evaluator")
+    assert found.loc["right", "spearman"] == 1 and found.loc["wrong", "spearman"] == -1
+    assert np.isnan(found.loc["constant", "spearman"]) and found.loc["right", "answers"] == 3
+    assert found.loc["right", "mean"] == pytest.approx(0.5) == found.loc["right", "true_f"]

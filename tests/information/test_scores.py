@@ -7,16 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from xlc_utils.information.claims import SentenceClaims
+from xlc_utils.evaluation.rules import Rules
+from xlc_utils.information.claims import Claims, SentenceClaims
 from xlc_utils.information.scores import (
     claims_table,
-    harmonic_mean,
+    evaluate_answers,
     pairs_to_verify,
     prompt_scores,
-    score_matrices,
     verdicts_table,
 )
 from xlc_utils.information.verdicts import Verdict
@@ -135,15 +133,15 @@ EXPECTED = {  # precision, recall, f, scored, reason
     ("p-2", "ja"): (0, 0, 0, True, "scored 0"),
     ("p-3", "es"): (np.nan, np.nan, np.nan, False, "no English answer"),
     ("p-3", "fr"): (np.nan, np.nan, np.nan, False, "no English answer"),
-    ("p-4", "es"): (np.nan, 0, np.nan, False, "no verdict"),
+    ("p-4", "es"): (0, 0, 0, True, "no claims: scored 0"),
     ("p-4", "fr"): (np.nan, 0, np.nan, False, "no verdict"),
     ("p-4", "hi"): (1, 1, 1, True, ""),
     ("p-4", "ja"): (0, 0, 0, True, "scored 0"),
 }
 
 
-def test_scores_by_hand(verdicts: pd.DataFrame, answers: pd.DataFrame):
-    scores = prompt_scores(verdicts, answers).set_index(["prompt_id", "language"])
+def test_scores_by_hand(claims, verdicts, answers):
+    scores = prompt_scores(claims, verdicts, answers).set_index(["prompt_id", "language"])
     assert set(scores.index) == set(EXPECTED)
     for key, (precision, recall, f, scored, reason) in EXPECTED.items():
         row = scores.loc[key]
@@ -151,12 +149,12 @@ def test_scores_by_hand(verdicts: pd.DataFrame, answers: pd.DataFrame):
         assert (bool(row["scored"]), row["reason"], row["outcome"]) == (scored, reason, ANSWERS[key][1]), key
     assert scores.loc[("p-1", "es"), ["claims_precision", "claims_recall"]].tolist() == [3, 4]
     assert scores.loc[("p-4", "hi"), "claims_precision"] == 1  # verdicts used
-    assert scores["scored"].mean() == pytest.approx(9 / 14)
-    assert scores.loc[scores["scored"], "f"].mean() == pytest.approx((4 / 7 + 1 + 2 / 5 + 1) / 9)
+    assert scores["scored"].mean() == pytest.approx(10 / 14)
+    assert scores.loc[scores["scored"], "f"].mean() == pytest.approx((4 / 7 + 1 + 2 / 5 + 1) / 10)
 
 
-def test_what_is_left_out_instead_of_scored_0_is_a_choice(verdicts: pd.DataFrame, answers: pd.DataFrame):
-    scores = prompt_scores(verdicts, answers, excluded=("error", "refused", "off_target"))
+def test_what_is_left_out_instead_of_scored_0_is_a_choice(claims, verdicts, answers):
+    scores = prompt_scores(claims, verdicts, answers, Rules(excluded=("error", "refused", "off_target")))
     left_out = scores[scores["reason"] == "excluded outcome"]
     assert set(zip(left_out["prompt_id"], left_out["language"], strict=True)) == {
         ("p-2", "es"),
@@ -164,25 +162,24 @@ def test_what_is_left_out_instead_of_scored_0_is_a_choice(verdicts: pd.DataFrame
         ("p-2", "ja"),
     }
     assert left_out["f"].isna().all()
-    none = prompt_scores(verdicts, answers, excluded=())
+    none = prompt_scores(claims, verdicts, answers, Rules(excluded=()))
     assert none.set_index(["prompt_id", "language"]).loc[("p-2", "hi"), "f"] == 0
 
 
-def test_an_english_answer_that_was_never_asked_for_leaves_the_prompt_out(
-    verdicts: pd.DataFrame, answers: pd.DataFrame
-):
+def test_an_english_answer_that_was_never_asked_for_leaves_the_prompt_out(claims, verdicts, answers):
     without = answers[(answers["language"] != "en") | (answers["prompt_id"] != "p-1")]
-    scores = prompt_scores(verdicts, without)
+    scores = prompt_scores(claims, verdicts, without)
     assert set(scores.loc[scores["prompt_id"] == "p-1", "reason"]) == {"no English answer"}
     assert scores.loc[scores["prompt_id"] == "p-1", "f"].isna().all()
 
 
-def test_the_order_of_rows_and_their_index_change_nothing(verdicts: pd.DataFrame, answers: pd.DataFrame):
+def test_the_order_of_rows_and_their_index_change_nothing(claims, verdicts, answers):
     shuffled = answers.sample(frac=1, random_state=1).set_index(pd.Index(range(100, 100 + len(answers))))
     claims = claims_table(shuffled, SentenceClaims())
-    again = prompt_scores(verdicts_table(pairs_to_verify(claims, shuffled), Reads()), shuffled)
+    again = prompt_scores(claims, verdicts_table(pairs_to_verify(claims, shuffled), Reads()), shuffled)
+    claims = claims_table(answers, SentenceClaims())
     keys = ["prompt_id", "language"]
-    first = prompt_scores(verdicts, answers).sort_values(keys).reset_index(drop=True)
+    first = prompt_scores(claims, verdicts, answers).sort_values(keys).reset_index(drop=True)
     pd.testing.assert_frame_equal(again.sort_values(keys).reset_index(drop=True), first)
 
 
@@ -193,49 +190,60 @@ def test_a_model_that_never_answered_has_scores_all_the_same(outcome: str):
     claims = claims_table(answers, SentenceClaims())
     pairs = pairs_to_verify(claims, answers)
     assert len(claims) == 0 and len(pairs) == 0
-    scores = prompt_scores(verdicts_table(pairs, Reads()), answers)
+    scores = prompt_scores(claims, verdicts_table(pairs, Reads()), answers)
     assert list(scores["reason"]) == ["no English answer"] and scores["f"].isna().all()
 
 
 def test_english_alone_has_no_scores():
     answers = pd.DataFrame([{"prompt_id": "p-1", "language": "en", "english": "A is.", "outcome": "ok"}])
-    pairs = pairs_to_verify(claims_table(answers, SentenceClaims()), answers)
-    assert len(pairs) == 0 and len(prompt_scores(verdicts_table(pairs, Reads()), answers)) == 0
+    claims = claims_table(answers, SentenceClaims())
+    pairs = pairs_to_verify(claims, answers)
+    assert len(pairs) == 0 and len(prompt_scores(claims, verdicts_table(pairs, Reads()), answers)) == 0
 
 
-# ---- F ---------------------------------------------------------------------------------------------------------------
-SHARE = st.floats(0, 1)
+# ---- rules -----------------------------------------------------------------------------------------------------------
+def test_each_outcome_can_be_scored_from_its_text_scored_0_or_left_out(claims, verdicts, answers):
+    """One response of each kind: what the parameters make of it."""
+    responses = {"truncated": ("p-1", "hi"), "off_target": ("p-2", "ja"), "refused": ("p-2", "es"),
+                 "empty": ("p-2", "fr"), "error": ("p-2", "hi"), "degenerate": ("p-4", "ja")}  # fmt: skip
+    for outcome, key in responses.items():
+        for rules, scored in ((Rules((), (outcome,)), False), (Rules(("ok",), ()), True)):
+            row = evaluate_answers(answers, SentenceClaims(), Reads(), _with_english(rules))[2]
+            row = row.set_index(["prompt_id", "language"]).loc[key]
+            assert bool(row["scored"]) is scored and row["reason"] == ("scored 0" if scored else "excluded outcome")
+            assert row["f"] == 0 if scored else np.isnan(row["f"])
+    read = evaluate_answers(answers, SentenceClaims(), Reads(), Rules(scored=("ok", "truncated", "off_target")))[2]
+    read = read.set_index(["prompt_id", "language"])
+    assert read.loc[("p-2", "ja"), ["precision", "recall", "reason"]].tolist() == [0, 0, ""], "its text was compared"
+    assert read.loc[("p-1", "hi"), "recall"] == 1 / 4
 
 
-@settings(deadline=None)
-@given(SHARE, SHARE)
-def test_the_harmonic_mean_lies_between_and_below_the_arithmetic(precision: float, recall: float):
-    f = float(harmonic_mean(precision, recall))
-    low, high = sorted((precision, recall))
-    assert low - 1e-12 <= f <= high + 1e-12 and f <= (low + high) / 2 + 1e-12
-    assert f == float(harmonic_mean(recall, precision))
-    assert (f == 0) == (low == 0) or low < 1e-150
-    if low > 1e-6:
-        assert f == pytest.approx(2 / (1 / precision + 1 / recall))
+def _with_english(rules: Rules) -> Rules:
+    return Rules((*rules.scored, "ok"), rules.excluded)
 
 
-def test_the_harmonic_mean_at_its_ends():
-    assert harmonic_mean([0, 1, 0, np.nan, 1], [0, 1, 1, 1, np.nan]) == pytest.approx(
-        [0, 1, 0, np.nan, np.nan], nan_ok=True
+def test_an_answer_that_states_nothing_has_its_rule(claims, verdicts, answers):
+    out = prompt_scores(claims, verdicts, answers, Rules(excluded=("error", "no_claims")))
+    row = out.set_index(["prompt_id", "language"]).loc[("p-4", "es")]
+    assert row["reason"] == "no claims: left out" and np.isnan(row["f"]) and not row["scored"]
+
+
+def test_an_english_answer_that_states_nothing_leaves_the_prompt_out():
+    texts = {"en": "42", "es": "A is.", "fr": "42"}
+    answers = pd.DataFrame(
+        [{"prompt_id": "p-1", "language": c, "english": t, "outcome": "ok"} for c, t in texts.items()]
     )
+    out = evaluate_answers(answers, SentenceClaims(), Reads())[2]
+    assert set(out["reason"]) == {"no English claims"} and not out["scored"].any()
 
 
-def test_matrices_have_their_models_languages_and_prompts_in_the_order_asked_for():
-    rows = [
-        {"model": m, "language": lang, "prompt_id": p, "f": 100 * i + 10 * j + k}
-        for i, m in enumerate(["a", "b"])
-        for j, lang in enumerate(["es", "fr", "hi"])
-        for k, p in enumerate(["p-1", "p-2"])
-        if (m, lang, p) != ("b", "fr", "p-2")
-    ]
-    found = score_matrices(
-        pd.DataFrame(rows).sample(frac=1, random_state=0), ["b", "a"], ["hi", "fr"], ["p-2", "p-1", "p-9"], "f"
+def test_claims_that_could_not_be_read_are_the_evaluators_failure_and_no_score():
+    class Mute:
+        def extract(self, texts):
+            return [Claims((), Outcome.UNPARSED, "?") for _ in texts]
+
+    answers = pd.DataFrame(
+        [{"prompt_id": "p-1", "language": c, "english": "A is.", "outcome": "ok"} for c in ("en", "es")]
     )
-    assert found.shape == (2, 2, 3)
-    assert found[:, :, :2] == pytest.approx(np.array([[[121, 120], [np.nan, 110]], [[21, 20], [11, 10]]]), nan_ok=True)
-    assert np.isnan(found[:, :, 2]).all()
+    claims, _, out = evaluate_answers(answers, Mute(), Reads())
+    assert set(claims["outcome"]) == {"unparsed"} and list(out["reason"]) == ["no verdict"] and out["f"].isna().all()

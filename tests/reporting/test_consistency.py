@@ -18,6 +18,7 @@ from xlc_utils.reporting.consistency import (
     by_language,
     differences,
     memberships,
+    rule_effects,
     wide,
 )
 from xlc_utils.running.params import load
@@ -191,3 +192,21 @@ def test_nothing_scored_is_an_empty_table_of_the_same_form(scores: Scores, known
     assert table.empty and list(table.columns) == list(averaged(scores, known, registry, SAMPLES, SEED).columns)
     assert wide(table).empty and list(wide(table).columns) == ["model", "Avg", *SCRIPTS, *FAMILIES, "In", "Out"]
     assert differences(nothing, SAMPLES, SEED).empty
+
+
+# ---- what the rules do -----------------------------------------------------------------------------------------------
+def test_the_rules_move_a_cell_as_far_as_by_hand(known, registry):
+    rows = [
+        ("m", "es", "p-1", "ok", "", 1.0),
+        ("m", "es", "p-2", "refused", "scored 0", 0.0),
+        ("m", "hi", "p-1", "error", "excluded outcome", np.nan),
+        ("m", "hi", "p-2", "truncated", "", 0.5),
+        ("m", "hi", "p-3", "ok", "no English answer", np.nan),
+    ]
+    scores = pd.DataFrame(rows, columns=["model", "language", "prompt_id", "outcome", "reason", "score"])
+    found = rule_effects(scores, ["score"], ["m"], known, registry, ["es", "hi"]).set_index("group")
+    columns = ["responses", "concerned", "value", "if_scored_0", "if_left_out"]
+    assert found.loc["Latin", columns].tolist() == [2, 1, 0.5, 0.5, 1.0]
+    assert found.loc["Indic", columns].tolist()[:4] == [2, 2, 0.5, 0.0] and np.isnan(found.loc["Indic", "if_left_out"])
+    assert found.loc["Avg", columns].tolist() == [4, 3, 0.5, 0.25, 1.0]
+    assert "PArab" not in found.index, "no language of it is at hand"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,10 @@ import pandas as pd
 
 from xlc_utils.information.claims import ModelClaims, SentenceClaims
 from xlc_utils.information.ruler import auc, is_development, known_pairs
+from xlc_utils.information.scores import evaluate_answers
 from xlc_utils.information.verdicts import Calibrated, Embedding, Fused, Lexical, Likelihood, ModelVerifier
 from xlc_utils.registry import prompts
+from xlc_utils.registry.outcomes import Outcome
 
 LIKELIHOOD_MODEL = "smollm2-135m-instruct"  # the embedded model whose token probabilities `likelihood` reads
 
@@ -36,6 +39,26 @@ def pairs_of(run) -> pd.DataFrame:
         measured = known_pairs(known, facts, asked, run.read("sentences", "known-answers"))
         pairs = pd.concat([measured[measured["text"] == "translated"], pairs])
     return pairs.reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class ClaimConsistency:
+    """Claims of each text verified against the other, behind the interface of every evaluator (paper A §3.1)."""
+
+    extractor: object
+    verifier: object
+    name: str = "claims"
+    parts: tuple[str, ...] = ("precision", "recall")
+
+    def compare(self, texts: Sequence[str], references: Sequence[str]) -> np.ndarray:
+        """See `xlc_utils.evaluation.evaluators.Evaluator`."""
+        ids = [str(i) for i in range(len(texts))]
+        sides = [
+            pd.DataFrame({"prompt_id": ids, "language": code, "english": list(side), "outcome": str(Outcome.OK)})
+            for code, side in (("en", references), ("other", texts))
+        ]
+        scores = evaluate_answers(pd.concat(sides, ignore_index=True), self.extractor, self.verifier)[2]
+        return scores.set_index("prompt_id").loc[ids, list(self.parts)].to_numpy(float)
 
 
 @dataclass(frozen=True)

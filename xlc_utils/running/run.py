@@ -39,6 +39,7 @@ WRITTEN_BY = {
     "claims": "04",
     "verdicts": "04",
     "information": "04",
+    "baselines": "04",
     "profiles": "05",
     "empathy": "05",
     "judge_scores": "06",
