@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from xlc_utils.chat import replay
 from xlc_utils.evaluation.rules import NO_CLAIMS, WITH_TEXT
@@ -17,6 +17,8 @@ from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 
 Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Chrf = Annotated[float, Field(ge=0, le=100)]
 
 
 class Params(StrictModel):
@@ -41,6 +43,12 @@ class Params(StrictModel):
     round_trip_model: str = "known-answers"
     round_trip_languages: Names = ()
     round_trip_prompts: Count = 0
+    fidelity_trust_facts: Share = 0.9  # see `fidelity.automatic.verdicts`
+    fidelity_use_facts: Share = 0.7
+    fidelity_trust_chrf: Chrf = 60.0
+    fidelity_use_chrf: Chrf = 40.0
+    fidelity_trust_bad: Share = 0.05
+    fidelity_use_bad: Share = 0.2
 
     # 04 information
     claim_extractor: str = "sentences"
@@ -94,6 +102,15 @@ class Params(StrictModel):
         if not names:
             raise wrong("it is empty", "name at least one")
         return names
+
+    @model_validator(mode="after")
+    def _trust_is_harder(self) -> Params:
+        for key, sign in (("facts", 1), ("chrf", 1), ("bad", -1)):
+            trust, use = (getattr(self, f"fidelity_{kind}_{key}") for kind in ("trust", "use"))
+            if sign * trust < sign * use:
+                what = f"`fidelity_trust_{key}` {trust:g} is easier to reach than `fidelity_use_{key}` {use:g}"
+                raise wrong(what, "make trust the harder one")
+        return self
 
     @field_validator("excluded_outcomes")
     @classmethod
