@@ -46,10 +46,13 @@ def run(
 @app.command()
 def plan(params_file: ParamsFile, set_: Changes = []) -> None:  # noqa: B006
     """Say what a run will cost before it does anything."""
-    from xlc_utils.running.plan import plan_table, render
+    from xlc_utils.running.plan import information_settings, plan_table, render, render_settings
 
     root, params = _checked(params_file, set_, keys=False)
-    typer.echo(render(plan_table(root, params)))
+    table = plan_table(root, params)
+    typer.echo(render(table))
+    if not table.empty and table["notebook"].eq("04_information").any():
+        typer.echo("\n" + render_settings(information_settings(root, params)))
 
 
 @app.command()

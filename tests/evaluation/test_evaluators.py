@@ -99,7 +99,7 @@ def test_claims_stand_behind_the_same_interface():
     class Contains:
         name = "contains"
 
-        def verdicts(self, claims, references):
+        def verdicts(self, claims, references, answers):
             return [Verdict(1.0, c in r) for c, r in zip(claims, references, strict=True)]
 
     evaluator = ClaimConsistency(SentenceClaims(), Contains())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xlc_utils.chat.base import Reply
-from xlc_utils.information.claims import SCHEMA, Claims, ModelClaims, SentenceClaims, first_json_object
+from xlc_utils.information.claims import SCHEMA, Claims, ModelClaims, SentenceClaims, json_object
 from xlc_utils.registry import prompts
 from xlc_utils.registry.outcomes import Outcome
 
@@ -92,9 +92,13 @@ def test_anything_else_is_unparsed_and_shown(reply: str):
     assert repr(reply[:80]) in found.detail
 
 
-@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o not in (Outcome.OK, Outcome.EMPTY)])
 def test_a_reply_that_is_no_answer_keeps_its_outcome(outcome: Outcome):
     assert extracted(Reply(LIST, outcome, detail="why")) == Claims((), outcome, "why")
+
+
+def test_an_extractor_that_says_nothing_has_not_found_the_text_empty():
+    assert extracted(Reply("", Outcome.EMPTY, detail="why")) == Claims((), Outcome.UNPARSED, "why")
 
 
 @settings(max_examples=40, deadline=None)
@@ -103,15 +107,71 @@ def test_a_reply_that_is_no_answer_keeps_its_outcome(outcome: Outcome):
     found=st.dictionaries(
         st.text(max_size=4), st.recursive(st.text() | st.integers() | st.none(), st.lists), max_size=3
     ),
-    after=st.text(),
+    after=st.text(st.characters(exclude_characters="{")),
 )
-def test_the_first_object_is_found_whatever_stands_around_it(before, found, after):
-    assert first_json_object(before + json.dumps(found) + after) == found
+def test_the_object_is_found_whatever_stands_around_it(before, found, after):
+    found = {**found, "key": 1}
+    assert json_object(before + json.dumps(found) + after, "key") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"k": 1} {"k": 1}', {"k": 1}),  # said twice
+        ('{"k": 1} {"k": 2}', None),  # which of them?
+        ('{"other": 1} {"k": 2}', {"k": 2}),
+        ('{"k": 1, "k": 2}', None),
+        ('{"k": {"k": 1}}', {"k": {"k": 1}}),
+        ("[1]", None),
+    ],
+)
+def test_several_objects_that_differ_are_none(text: str, found):
+    assert json_object(text, "k") == found
+
+
+@pytest.mark.parametrize(
+    ("reply", "claims"),
+    [
+        ("- The Sun is a star.\n- Stars shine.", CLAIMS),
+        ("* The Sun is a star.\n* Stars shine.", CLAIMS),
+        ("1. The Sun is a star.\n2) Stars shine.", CLAIMS),
+        ("Here they are:\n\n- The Sun is a star.\n\n- Stars shine.\n", CLAIMS),
+        ("- The Sun is a star.\n-\n- Stars shine.", CLAIMS),
+    ],
+)
+def test_a_list_with_marks_is_read_where_there_is_no_json(reply: str, claims: tuple[str, ...]):
+    assert extracted(reply) == Claims(claims, Outcome.OK)
+
+
+@pytest.mark.parametrize("reply", ["I cannot do it.\n- Ask again.", "- A.\nAnd B.", "-A.", "2.5 is a number."])
+def test_a_reply_of_which_some_lines_are_no_items_is_unparsed(reply: str):
+    assert extracted(reply).outcome is Outcome.UNPARSED
+
+
+def test_an_echoed_instruction_states_nothing(root):
+    text = prompts.instruction(root, "extract_claims")
+    assert extracted(text).outcome is Outcome.UNPARSED
+    assert extracted('{"claims": ["…", "…"]}').outcome is Outcome.UNPARSED
+
+
+# ---- by sentence -----------------------------------------------------------------------------------------------------
+def test_by_sentence_each_distinct_sentence_is_asked_about_once():
+    class ByLetter(Says):
+        def complete(self, chats, sampling):
+            self.asked += chats
+            texts = [chat.messages[0][1] for chat in chats]
+            return [Reply("nonsense" if "Bad" in t else json.dumps({"claims": [t, "x"]}), Outcome.OK) for t in texts]
+
+    model = ByLetter("")
+    found = ModelClaims(model, "{text}", unit="sentence").extract(["A one. B two.", "B two.", "Bad one. A one.", " "])
+    assert [c.messages[0][1] for c in model.asked] == ["A one.", "B two.", "Bad one."]
+    assert found[0] == Claims(("A one.", "x", "B two."), Outcome.OK) and found[1].claims == ("B two.", "x")
+    assert (found[2].claims, found[2].outcome, found[3].outcome) == ((), "unparsed", "empty")
 
 
 def test_each_text_is_asked_about_once_and_an_empty_one_never():
     model = Says(LIST)
-    found = ModelClaims(model, "Claims of <{text}>, not {other}", max_tokens=9, seed=3).extract(
+    found = ModelClaims(model, "Claims of <{text}>, not {other}", seed=3).extract(
         ["a {text}", "", "b", "a {text}", " \n"]
     )
     assert [chat.messages for chat, _ in model.asked] == [
@@ -120,7 +180,7 @@ def test_each_text_is_asked_about_once_and_an_empty_one_never():
     ]
     assert [c.outcome for c in found] == ["ok", "empty", "ok", "ok", "empty"]
     sampling = model.asked[0][1]
-    assert (sampling.max_tokens, sampling.seed, sampling.json_schema, sampling.temperature) == (9, 3, SCHEMA, 0.0)
+    assert (sampling.max_tokens, sampling.seed, sampling.json_schema, sampling.temperature) == (2048, 3, SCHEMA, 0.0)
 
 
 def test_the_schema_and_the_instruction_ask_for_the_same_form(root):

@@ -18,7 +18,9 @@ from xlc_utils.information.ruler import (
     is_development,
     known_pairs,
     known_texts,
+    units_table,
 )
+from xlc_utils.information.verdicts import Verdict
 from xlc_utils.registry import languages, prompts
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.translation.answers import translate_responses
@@ -214,3 +216,25 @@ def test_evaluators_are_ranked_by_what_is_true():
     assert found.loc["right", "spearman"] == 1 and found.loc["wrong", "spearman"] == -1
     assert np.isnan(found.loc["constant", "spearman"]) and found.loc["right", "answers"] == 3
     assert found.loc["right", "mean"] == pytest.approx(0.5) == found.loc["right", "true_f"]
+
+
+# ---- units -----------------------------------------------------------------------------------------------------------
+def test_agreement_of_the_two_units_by_hand():
+    class Fixed:
+        def __init__(self, *said):
+            self.said = said
+
+        def verdicts(self, claims, references, answers):
+            return [Verdict(np.nan, False, Outcome.UNPARSED) if s is None else Verdict(float(s), s) for s in self.said]
+
+    truth = [True, True, False, False]
+    pairs = pd.DataFrame({"prompt_id": "p", "language": "es", "text": "t", "direction": "recall", "supported": truth})
+    pairs = pairs.assign(claim="c", reference="r")
+    found = units_table(pairs, {"claim": Fixed(True, True, False, True), "answer": Fixed(True, False, False, None)})
+    by = found.set_index("unit")
+    assert by["unparsed"].to_dict() == {"claim": 0, "answer": 1}
+    assert by["accuracy"].to_dict() == {"claim": 0.75, "answer": 0.5}
+    assert by["auc"].to_dict() == {"claim": 0.75, "answer": 0.75}
+    # Of three claims with both verdicts two agree; expected by chance (2 1 + 1 2) / 9.
+    assert by["agreement"].unique() == pytest.approx([2 / 3])
+    assert by["kappa"].unique() == pytest.approx([(2 / 3 - 4 / 9) / (1 - 4 / 9)])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from xlc_utils.chat.base import Reply
 from xlc_utils.information.verdicts import (
+    SCHEMA,
     Calibrated,
     Embedding,
     Fused,
@@ -21,6 +22,7 @@ from xlc_utils.information.verdicts import (
     Overlap,
     best_threshold,
     parse_verdict,
+    parse_verdicts,
 )
 from xlc_utils.registry import prompts
 from xlc_utils.registry.outcomes import Outcome
@@ -112,6 +114,74 @@ def test_a_model_is_asked_about_each_claim_with_its_own_reference(root):
     assert "Text one, with {claim} in it." in first and "Text two." in second and "Claim: Ice melts." in second
     assert all(s.temperature == 0 and s.seed == 4 and s.max_tokens <= 16 for _, s in model.asked)
     assert verifier.verdicts([], []) == []
+
+
+# ---- lists of verdicts -----------------------------------------------------------------------------------------------
+def listed(*supported: bool) -> str:
+    return json.dumps({"verdicts": [{"claim": n, "supported": s} for n, s in enumerate(supported, 1)]})
+
+
+def test_a_list_of_verdicts_matches_its_claims():
+    found = parse_verdicts(Reply(f"Sure:\n```json\n{listed(True, False)}\n```", Outcome.OK), 2)
+    assert [(v.supported, v.score, v.outcome) for v in found] == [(True, 1, "ok"), (False, 0, "ok")]
+    swapped = '{"verdicts": [{"claim": 2, "supported": true}, {"claim": 1, "supported": false}]}'
+    assert [v.supported for v in parse_verdicts(Reply(swapped, Outcome.OK), 2)] == [False, True], "numbers decide"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        listed(True), listed(True, False, True), '{"verdicts": []}', '{"verdicts": true}', '{"verdicts": [true, true]}',
+        '{"verdicts": [{"claim": 1, "supported": true}, {"claim": 1, "supported": true}]}',
+        '{"verdicts": [{"claim": 0, "supported": true}, {"claim": 1, "supported": true}]}',
+        '{"verdicts": [{"claim": "1", "supported": true}, {"claim": 2, "supported": true}]}',
+        '{"verdicts": [{"claim": 1, "supported": "true"}, {"claim": 2, "supported": true}]}',
+        '{"verdicts": [{"claim": true, "supported": true}, {"claim": 2, "supported": true}]}',
+        '{"verdicts": [{"claim": 1, "supported": null}, {"claim": 2, "supported": true}]}',
+        '{"verdicts": [{"claim": 1}, {"claim": 2, "supported": true}]}',
+        listed(True, True) + listed(False, True), "True\nTrue", "All claims are supported.", "",
+    ],
+)  # fmt: skip
+def test_a_list_that_does_not_match_says_nothing_of_any_claim(text: str):
+    found = parse_verdicts(Reply(text, Outcome.OK), 2)
+    assert [(v.supported, v.outcome) for v in found] == [(False, "unparsed")] * 2
+    assert all(math.isnan(v.score) for v in found)
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
+def test_a_cut_or_refused_list_keeps_its_outcome(outcome: Outcome):
+    found = parse_verdicts(Reply(listed(True, True), outcome, detail="why"), 2)
+    assert [(v.supported, v.outcome, v.detail) for v in found] == [(False, outcome, "why")] * 2
+
+
+def test_all_claims_of_an_answer_are_asked_at_once_and_references_follow_each_other(root):
+    instruction = prompts.instruction(root, "verify_claims")
+    model = Says(lambda chat: Reply(listed(*["A" in c for c in numbered(chat)]), Outcome.OK))
+
+    def numbered(chat):
+        part = chat.messages[0][1].split("Claims:\n")[1].split("\n\n")[0]
+        return [line.split(". ", 1)[1] for line in part.splitlines()]
+
+    claims, references = ["A1", "B1", "A2", "B2", "A3"], ["R", "S", "R", "S", "R"]
+    verifier = ModelVerifier(model, instruction, unit="answer")
+    found = verifier.verdicts(claims, references, ["x", "x", "x", "y", "y"])
+    assert [v.supported for v in found] == [True, False, True, False, True]
+    assert [numbered(chat) for chat, _ in model.asked] == [["A1", "A2"], ["A3"], ["B1"], ["B2"]]
+    assert all(s.json_schema == SCHEMA for _, s in model.asked)
+    assert verifier.verdicts([], [], []) == []
+
+
+def test_an_echoed_instruction_supports_nothing(root):
+    echo = prompts.instruction(root, "verify_claims")
+    for n in (1, 2):
+        assert {v.outcome for v in parse_verdicts(Reply(echo, Outcome.OK), n)} == {Outcome.UNPARSED}
+    assert parse_verdict(Reply(prompts.instruction(root, "verify_claim"), Outcome.OK)).outcome is Outcome.UNPARSED
+
+
+def test_by_claim_the_same_call_is_made_once_and_references_follow_each_other():
+    model = Says(lambda chat: Reply("True", Outcome.OK))
+    found = ModelVerifier(model, "{reference}|{claim}").verdicts(["a", "b", "a", "a"], ["R", "S", "R", "S"])
+    assert [chat.messages[0][1] for chat, _ in model.asked] == ["R|a", "S|b", "S|a"] and len(found) == 4
 
 
 # ---- scores ----------------------------------------------------------------------------------------------------------

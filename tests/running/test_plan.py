@@ -12,7 +12,7 @@ from xlc_utils.chat.record import Record
 from xlc_utils.registry import models
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.running.params import load
-from xlc_utils.running.plan import plan_table, render
+from xlc_utils.running.plan import information_settings, plan_table, render, render_settings
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +136,24 @@ def test_the_probe_is_planned_as_large_as_it_is(root: Path, paper: pd.DataFrame)
     assert calls(paper, "probe").to_dict() == {
         "gpt-5-mini": len(probe.probe_dialogues(root, probe.probe_languages(root)))
     }
+
+
+def test_claims_and_verdicts_under_each_setting(root: Path, paper: pd.DataFrame):
+    path = root / "params" / "paper.yaml"
+    settings = information_settings(root, load(path)).set_index("setting")
+    answers = 12 * 150
+    assert settings["calls"].to_dict() == {
+        "sentence, English anew for each language": answers * 2 * 30 * 18,
+        "claim_unit: sentence": answers * 31 * 18,
+        "claim_unit: answer": answers * 31,
+        "verdict_unit: claim": answers * 2 * 30 * 25,
+        "verdict_unit: answer": answers * 2 * 30,
+    }
+    assert settings.loc["verdict_unit: claim", "prompt_tokens"] == answers * 60 * 25 * (120 + 450 + 20)
+    assert settings.loc["verdict_unit: answer", "prompt_tokens"] == answers * 60 * (120 + 450 + 25 * 20)
+    assert "2,700,000" in render_settings(settings.reset_index())
+    for claim_unit, verdict_unit in (("answer", "claim"), ("sentence", "answer")):
+        chosen = plan_table(root, load(path, {"claim_unit": claim_unit, "verdict_unit": verdict_unit}))
+        for step, unit in (("claims", f"claim_unit: {claim_unit}"), ("verdicts", f"verdict_unit: {verdict_unit}")):
+            [row] = chosen[chosen["step"] == step].to_dict("records")
+            assert {k: row[k] for k in settings} == settings.loc[unit].drop("step").to_dict() | {"step": step}

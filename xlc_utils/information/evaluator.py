@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 
 from xlc_utils.information.claims import ModelClaims, SentenceClaims
-from xlc_utils.information.ruler import auc, is_development, known_pairs
+from xlc_utils.information.ruler import auc, is_development, known_pairs, units_table
 from xlc_utils.information.scores import evaluate_answers
 from xlc_utils.information.verdicts import Calibrated, Embedding, Fused, Lexical, Likelihood, ModelVerifier
 from xlc_utils.registry import prompts
 from xlc_utils.registry.outcomes import Outcome
 
+UNITS = ("claim", "answer")
 LIKELIHOOD_MODEL = "smollm2-135m-instruct"  # the embedded model whose token probabilities `likelihood` reads
 
 
@@ -23,7 +24,10 @@ def extractor_of(run):
     name = run.params.claim_extractor
     if name == "sentences":
         return SentenceClaims()
-    return ModelClaims(run.chat(name), prompts.instruction(run.root, "extract_claims"), seed=run.params.seed)
+    reading = run.params.verdict_reading
+    file = "extract_claims_as_published" if reading == "as_published" else "extract_claims"
+    instruction = prompts.instruction(run.root, file)
+    return ModelClaims(run.chat(name), instruction, run.params.claim_unit, reading, run.params.seed)
 
 
 def pairs_of(run) -> pd.DataFrame:
@@ -122,9 +126,27 @@ def _scores(verifier, pairs: pd.DataFrame) -> np.ndarray:
     return np.array([v.score for v in verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]))])
 
 
+def model_verifier(run, name: str, unit: str) -> ModelVerifier:
+    """A chat model as verifier, asked claim by claim or answer by answer."""
+    reading = run.params.verdict_reading
+    by_claim = "verify_claim_as_published" if reading == "as_published" else "verify_claim"
+    instruction = prompts.instruction(run.root, "verify_claims" if unit == "answer" else by_claim)
+    return ModelVerifier(run.chat(name), instruction, unit, reading, run.params.seed)
+
+
+def units_of(run, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Agreement of the two units for each model among `claim_verifiers`; see `ruler.units_table`."""
+    names = [name for name in run.params.claim_verifiers if name in run.models.models]
+    tables = [
+        units_table(pairs, {unit: model_verifier(run, name, unit) for unit in UNITS}).assign(verifier=name)
+        for name in names
+    ]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
 def _verifier(run, name: str, development: pd.DataFrame):
     if name in run.models.models:
-        return ModelVerifier(run.chat(name), prompts.instruction(run.root, "verify_claim"), run.params.seed)
+        return model_verifier(run, name, run.params.verdict_unit)
     scorer = {
         "lexical": Lexical,
         "embedding": lambda: Embedding(run.encoder()),

@@ -164,9 +164,44 @@ NOTE = (
 )
 
 
+def answer_keys(pairs: pd.DataFrame) -> list[str]:
+    """Which answer, text and direction each claim belongs to, for verifiers that take an answer's claims at once."""
+    return pairs[["prompt_id", "language", "text", "direction"]].agg(" ".join, axis=1).tolist() if len(pairs) else []
+
+
+def units_table(pairs: pd.DataFrame, by_unit: dict) -> pd.DataFrame:
+    """One call a claim against one call an answer, on claims of known truth.
+
+    Args:
+        pairs: rows of `known_pairs`.
+        by_unit: the same model as verifier by claim and by answer: {"claim": …, "answer": …}.
+
+    Returns:
+        One row a unit: unit, claims, unparsed (any verdict that is not ok), auc, accuracy (a verdict that is not ok is
+        wrong), and agreement and kappa (Cohen's) of the two where both have a verdict.
+    """
+    from xlc_utils.statistics.agreement import cohen
+
+    found = {unit: judged(pairs, verifier) for unit, verifier in by_unit.items()}
+    ok = {unit: f["score"].notna().to_numpy() for unit, f in found.items()}
+    both = np.logical_and.reduce(list(ok.values()))
+    verdicts = np.column_stack([f["verdict"].to_numpy(float) for f in found.values()])[both]
+    shared = {
+        "agreement": (verdicts[:, 0] == verdicts[:, 1]).mean() if len(verdicts) else np.nan,
+        "kappa": cohen(verdicts).value if len(verdicts) else np.nan,
+    }
+    rows = []
+    for unit, f in found.items():
+        truth = f["supported"].to_numpy(bool)
+        own = {"claims": len(f), "unparsed": int((~ok[unit]).sum()), "auc": auc(f["score"].to_numpy(), truth)}
+        right = (f["verdict"].to_numpy(bool) == truth) & ok[unit]
+        rows.append({"unit": unit, **own, "accuracy": right.mean(), **shared})
+    return pd.DataFrame(rows)
+
+
 def judged(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
     """``pairs`` with columns score and verdict."""
-    verdicts = verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]))
+    verdicts = verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]), answer_keys(pairs))
     return pairs.assign(score=[v.score for v in verdicts], verdict=[v.supported for v in verdicts])
 
 

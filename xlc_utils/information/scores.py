@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from xlc_utils.evaluation.rules import NO_CLAIMS, Rules, english_outcomes
+from xlc_utils.evaluation.rules import NO_CLAIMS, WITH_TEXT, Rules, english_outcomes
+from xlc_utils.information import factscore
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.statistics.intervals import f_score
 
@@ -62,7 +63,8 @@ def pairs_to_verify(claims: pd.DataFrame, answers: pd.DataFrame, rules: Rules = 
 
 def verdicts_table(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
     """``pairs`` with columns verifier, score, supported, outcome, detail."""
-    verdicts = verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]))
+    about = (pairs["prompt_id"] + " " + pairs["language"] + " " + pairs["direction"]).tolist()
+    verdicts = verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]), about)
     return pairs.drop(columns="reference").assign(
         verifier=verifier.name,
         score=[v.score for v in verdicts],
@@ -72,8 +74,16 @@ def verdicts_table(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
     )
 
 
+def with_abstentions(answers: pd.DataFrame, detection: str) -> pd.DataFrame:
+    """``answers`` with the outcome ``refused`` where FActScore's detection ("generic", or "none") says so."""
+    if detection == "none":
+        return answers
+    abstains = answers["english"].map(factscore.abstains) & answers["outcome"].isin(WITH_TEXT)
+    return answers.assign(outcome=answers["outcome"].mask(abstains, str(Outcome.REFUSED)))
+
+
 def prompt_scores(
-    claims: pd.DataFrame, verdicts: pd.DataFrame, answers: pd.DataFrame, rules: Rules = RULES
+    claims: pd.DataFrame, verdicts: pd.DataFrame, answers: pd.DataFrame, rules: Rules = RULES, gamma: float = 0
 ) -> pd.DataFrame:
     """Precision and recall of each prompt and language of one model.
 
@@ -86,6 +96,7 @@ def prompt_scores(
         verdicts: rows of `verdicts_table`.
         answers: rows of the model's responses, English included: prompt_id, language, outcome.
         rules: for responses that are not ok, and for those without claims.
+        gamma: of FActScore's length penalty on precision and on recall, each by its own claims; 0 for none.
 
     Returns:
         prompt_id, language, outcome (the response's), precision, recall, f, claims_precision, claims_recall (verdicts
@@ -99,6 +110,7 @@ def prompt_scores(
         for stat, name in (("mean", direction), ("size", f"claims_{direction}")):
             column = (stat, direction)
             out[name] = means[column].reindex(keys).to_numpy(float) if column in means else np.nan
+        out[direction] *= factscore.length_penalty(out[f"claims_{direction}"], gamma)
     out["reason"] = _reasons(out, claims, answers, rules)
     zero = out["reason"].isin(ZERO)
     out.loc[zero, ["precision", "recall"]] = 0.0
@@ -120,14 +132,14 @@ def _reasons(out: pd.DataFrame, claims: pd.DataFrame, answers: pd.DataFrame, rul
     return reason
 
 
-def evaluate_answers(answers: pd.DataFrame, extractor, verifier, rules: Rules = RULES):
+def evaluate_answers(answers: pd.DataFrame, extractor, verifier, rules: Rules = RULES, gamma: float = 0):
     """Claims, verdicts and scores of one model's answers: the three item-level tables of notebook 04.
 
     Args:
         answers: prompt_id, language, english, outcome; English answers included.
         extractor, verifier: see `claims` and `verdicts`.
-        rules: for answers that are not ok.
+        rules, gamma: see `prompt_scores`.
     """
     claims = claims_table(answers, extractor, rules)
     verdicts = verdicts_table(pairs_to_verify(claims, answers, rules), verifier)
-    return claims, verdicts, prompt_scores(claims, verdicts, answers, rules)
+    return claims, verdicts, prompt_scores(claims, verdicts, answers, rules, gamma)

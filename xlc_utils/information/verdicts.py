@@ -17,6 +17,8 @@ import numpy as np
 
 from xlc_utils.chat.base import Chat, ChatModel, Reply, Sampling
 from xlc_utils.chat.encoder import Encoder
+from xlc_utils.information import factscore
+from xlc_utils.information.claims import json_object
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.text.english import sentences_of
@@ -227,7 +229,11 @@ class Calibrated:
             scorer.fit(claims, references, supported, weights)
         self.threshold = best_threshold(scorer.scores(claims, references), supported, weights)
 
-    def verdicts(self, claims: Sequence[str], references: Sequence[str]) -> list[Verdict]:
+    def verdicts(
+        self, claims: Sequence[str], references: Sequence[str], answers: Sequence[str] | None = None
+    ) -> list[Verdict]:
+        """One verdict a claim, in order. ``answers`` says which answer each claim is about, for a verifier that takes
+        all claims of an answer at once."""
         if not claims:
             return []
         return [self._verdict(float(s)) for s in self._scorer.scores(claims, references)]
@@ -238,28 +244,71 @@ class Calibrated:
         return Verdict(score, score > self.threshold)
 
 
+#: What a list of verdicts looks like; that it matches the claims one to one is checked when it is read.
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {
+            "verdicts": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"claim": {"type": "integer"}, "supported": {"type": "boolean"}},
+                    "required": ["claim", "supported"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["verdicts"],
+        "additionalProperties": False,
+    }
+)
+
+
 class ModelVerifier:
-    """An LLM says True or False, one call a claim, as FActScore asks; any other reply is `unparsed`, never support.
+    """An LLM says whether a reference supports claims. Any reply that does not say so is `unparsed`, never support.
+
+    Calls that share a reference follow each other, so that a server's prefix cache pays; the same call is made once.
 
     Args:
         model: any chat model.
-        instruction: the task with ``{reference}`` and ``{claim}`` (params/prompts/instructions/verify_claim.txt).
+        instruction: the task with ``{reference}`` and ``{claim}`` (or ``{claims}``), of params/prompts/instructions.
+        unit: "claim", one call a claim as in FActScore, or "answer", a list of verdicts for all claims of an answer.
+        reading: "corrected", or "as_published": True and False are read as FActScore reads them.
         seed: of the run.
     """
 
-    def __init__(self, model: ChatModel, instruction: str, seed: int = 0):
+    def __init__(
+        self, model: ChatModel, instruction: str, unit: str = "claim", reading: str = "corrected", seed: int = 0
+    ):
         self.name, self._model, self._instruction = model.name, model, instruction
-        self._sampling = Sampling(max_tokens=16, seed=seed)
+        self._lists, self._read = unit == "answer", published_verdict if reading == "as_published" else parse_verdict
+        sampling = {"max_tokens": 2048, "json_schema": SCHEMA} if self._lists else {"max_tokens": 16}
+        self._sampling = Sampling(seed=seed, **sampling)
 
-    def verdicts(self, claims: Sequence[str], references: Sequence[str]) -> list[Verdict]:
-        # In the order given: claims of one reference follow each other, so that a server's prefix cache pays.
-        chats = [Chat.user(self._filled(c, r)) for c, r in zip(claims, references, strict=True)]
-        return [parse_verdict(reply) for reply in self._model.complete(chats, self._sampling)]
+    def verdicts(
+        self, claims: Sequence[str], references: Sequence[str], answers: Sequence[str] | None = None
+    ) -> list[Verdict]:
+        """See `Calibrated.verdicts`."""
+        calls: dict[tuple, list[int]] = {}
+        for i, (claim, reference) in enumerate(zip(claims, references, strict=True)):
+            share = (answers[i] if answers is not None else "") if self._lists else claim
+            calls.setdefault((reference, share), []).append(i)
+        place = {reference: n for n, reference in enumerate(dict.fromkeys(references))}
+        ordered = sorted(calls.items(), key=lambda call: place[call[0][0]])
+        chats = [Chat.user(self._asked([claims[i] for i in own], reference)) for (reference, _), own in ordered]
+        out: list[Verdict] = [Verdict(np.nan, False)] * len(claims)
+        for reply, (_, own) in zip(self._model.complete(chats, self._sampling), ordered, strict=True):
+            found = parse_verdicts(reply, len(own)) if self._lists else [self._read(reply)] * len(own)
+            for i, verdict in zip(own, found, strict=True):
+                out[i] = verdict
+        return out
 
-    def _filled(self, claim: str, reference: str) -> str:
-        """Both at once: a reference may hold the text "{claim}" itself."""
-        given = {"{reference}": reference, "{claim}": claim}
-        return re.sub(r"\{(?:reference|claim)\}", lambda place: given[place[0]], self._instruction)
+    def _asked(self, claims: Sequence[str], reference: str) -> str:
+        """All at once: a reference may hold the text "{claim}" itself."""
+        listed = "\n".join(f"{n}. {claim}" for n, claim in enumerate(claims, 1))
+        given = {"{reference}": reference, "{claim}": claims[0], "{claims}": listed}
+        return re.sub(r"\{(?:reference|claims?)\}", lambda place: given[place[0]], self._instruction)
 
 
 _VERDICT = re.compile(r"[\W_]*(?:answer\s*[*_]*[:：])?[\W_]*(true|false)(?![^\W_])(?!\W*\?)", re.IGNORECASE)
@@ -275,3 +324,37 @@ def parse_verdict(reply: Reply) -> Verdict:
         return Verdict(np.nan, False, Outcome.UNPARSED, f"neither True nor False: {reply.text[:60]!r}")
     supported = match.group(1).lower() == "true"
     return Verdict(float(supported), supported)
+
+
+def published_verdict(reply: Reply) -> Verdict:
+    """FActScore's decision about a reply, an empty one included."""
+    if reply.outcome not in (Outcome.OK, Outcome.TRUNCATED, Outcome.EMPTY):
+        return Verdict(np.nan, False, reply.outcome, reply.detail)
+    supported = factscore.supported(reply.text)
+    return Verdict(float(supported), supported)
+
+
+def parse_verdicts(reply: Reply, n: int) -> list[Verdict]:
+    """The verdicts on claims 1 to n, each of them exactly once in the reply's list; else all are `unparsed`."""
+    if reply.outcome is not Outcome.OK:
+        return [Verdict(np.nan, False, reply.outcome, reply.detail)] * n
+    found = json_object(reply.text, "verdicts")
+    entries = found["verdicts"] if found else None
+    if not isinstance(entries, list) or not all(map(_is_entry, entries)):
+        detail = f"no list of verdicts in the reply: {reply.text[:80]!r}"
+    elif sorted(e["claim"] for e in entries) != list(range(1, n + 1)):
+        detail = f"the verdicts do not match claims 1 to {n} one to one: {reply.text[:80]!r}"
+    else:
+        supported = {e["claim"]: e["supported"] for e in entries}
+        return [Verdict(float(supported[k]), supported[k]) for k in range(1, n + 1)]
+    return [Verdict(np.nan, False, Outcome.UNPARSED, detail)] * n
+
+
+def _is_entry(entry: object) -> bool:
+    """{"claim": a number, "supported": true or false} and nothing else; true is a number to Python."""
+    return (
+        isinstance(entry, dict)
+        and set(entry) == {"claim", "supported"}
+        and type(entry["claim"]) is int
+        and type(entry["supported"]) is bool
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -53,6 +53,11 @@ class Params(StrictModel):
     # 04 information
     claim_extractor: str = "sentences"
     claim_verifiers: Names = ("lexical", "embedding", "fused")
+    claim_unit: Literal["answer", "sentence"] = "answer"  # one call of a model that extracts; FActScore: sentence
+    verdict_unit: Literal["claim", "answer"] = "claim"  # one call of a model that verifies; FActScore: claim
+    verdict_reading: Literal["corrected", "as_published"] = "corrected"  # of replies; as_published: FActScore's
+    length_penalty: Count = 0  # FActScore's gamma, 10 there; 0: none
+    abstain_detection: Literal["none", "generic"] = "none"  # FActScore's: such answers count as refused
     evaluators: Names = ("chrf", "bleu", "rouge", "length")  # cheap ones, beside the claims
     scored_outcomes: Names = ("ok", "truncated")  # whose text is scored; off_target may be added
     excluded_outcomes: Names = ("error",)  # left out; outcomes that are in neither score 0. no_claims may be added
@@ -234,6 +239,9 @@ def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
     from xlc_utils.evaluation.baselines import BASELINES
     from xlc_utils.information import EXTRACTORS, VERIFIERS
 
+    if params.verdict_reading == "as_published" and params.verdict_unit == "answer":
+        what = "`answer` asks for a list of verdicts, and FActScore knows only True and False"
+        raise Problem(f"{where}: key `verdict_unit`", what, "write `claim`, or `verdict_reading: corrected`")
     for key, names, known in (
         ("claim_extractor", [params.claim_extractor], [*EXTRACTORS, *registry.models]),
         ("claim_verifiers", params.claim_verifiers, [*VERIFIERS, *registry.models]),

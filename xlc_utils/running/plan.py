@@ -18,6 +18,8 @@ ANSWER_TOKENS = {"information": 450, "empathy": 130}
 SENTENCES_AN_ANSWER = {"information": 18, "empathy": 6}
 CLAIMS_AN_ANSWER = 25
 TOKENS_A_CLAIM = 20
+EXTRACT_TOKENS, VERIFY_TOKENS = 150, 120  # the instruction around a text, and around a reference and a claim
+TOKENS_A_LISTED_VERDICT = 12
 TOKENS_A_DIALOGUE = 700
 PROBE_DIALOGUES, PROBE_LANGUAGES = 24, ("en", "et", "fi", "hu")  # params/known_answers/judge_probe
 JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 900, 400  # the reply of a reasoning model counts its thoughts
@@ -165,33 +167,65 @@ def _sentences(notebook: str, step: str, root: Path, params: Params, registry, s
         yield Step(notebook, step, registry.translators[name].model or name, sentences=n, **tokens)
 
 
+@dataclass(frozen=True)
+class Load:
+    """Calls and tokens of one step of the claims under one setting."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+def _extraction(answers: int, unit: str) -> Load:
+    """Claims of so many answers, one call an answer or a sentence."""
+    calls = answers * (SENTENCES_AN_ANSWER["information"] if unit == "sentence" else 1)
+    prompt_tokens = calls * EXTRACT_TOKENS + answers * ANSWER_TOKENS["information"]
+    return Load(calls, prompt_tokens, answers * CLAIMS_AN_ANSWER * TOKENS_A_CLAIM)
+
+
+def _verification(answers: int, unit: str) -> Load:
+    """The claims of so many answers, each against one other text, one call a claim or an answer."""
+    claims = answers * CLAIMS_AN_ANSWER
+    calls = claims if unit == "claim" else answers
+    prompt_tokens = calls * (VERIFY_TOKENS + ANSWER_TOKENS["information"]) + claims * TOKENS_A_CLAIM
+    return Load(calls, prompt_tokens, claims * (2 if unit == "claim" else TOKENS_A_LISTED_VERDICT))
+
+
+def _asked_for(root: Path, params: Params) -> int:
+    """Information answers of all systems in one language."""
+    ids = prompts.selection(root, "information", params.information_prompts, "parameters")
+    return len(params.models) * len(ids)
+
+
 def _information(root: Path, params: Params, registry):
-    systems = len(params.models)
-    prompts_asked = len(prompts.selection(root, "information", params.information_prompts, "parameters"))
-    answers = systems * prompts_asked * (1 + len(params.languages))
-    name = params.claim_extractor
-    if name in registry.models:
-        yield _priced(
-            Step(
-                "04_information",
-                "claims",
-                name,
-                calls=answers,
-                prompt_tokens=answers * (150 + ANSWER_TOKENS["information"]),
-                completion_tokens=answers * CLAIMS_AN_ANSWER * TOKENS_A_CLAIM,
-            ),
-            registry.models[name],
-        )
-    claims = 2 * systems * prompts_asked * len(params.languages) * CLAIMS_AN_ANSWER
-    for name in params.claim_verifiers:
-        if name in registry.models:
-            tokens = claims * (120 + TOKENS_A_CLAIM + ANSWER_TOKENS["information"])
-            yield _priced(
-                Step(
-                    "04_information", "verdicts", name, calls=claims, prompt_tokens=tokens, completion_tokens=2 * claims
-                ),
-                registry.models[name],
-            )
+    a_language, others = _asked_for(root, params), len(params.languages)
+    steps = [
+        ("claims", [params.claim_extractor], _extraction(a_language * (1 + others), params.claim_unit)),
+        ("verdicts", params.claim_verifiers, _verification(2 * a_language * others, params.verdict_unit)),
+    ]
+    for step, names, load in steps:
+        for name in names:
+            if name in registry.models:
+                yield _priced(Step("04_information", step, name, **asdict(load)), registry.models[name])
+
+
+def information_settings(root: Path, params: Params) -> pd.DataFrame:
+    """Calls and tokens of extraction and verification under each setting, for one extractor and one verifier.
+
+    Returns:
+        step, setting, calls, prompt_tokens, completion_tokens; the first row of ``claims`` is FActScore run for each
+        language on its own, which takes the English answer apart anew each time.
+    """
+    a_language, others = _asked_for(root, params), len(params.languages)
+    once, anew = a_language * (1 + others), 2 * a_language * others
+    loads = {
+        ("claims", "sentence, English anew for each language"): _extraction(anew, "sentence"),
+        ("claims", "claim_unit: sentence"): _extraction(once, "sentence"),
+        ("claims", "claim_unit: answer"): _extraction(once, "answer"),
+        ("verdicts", "verdict_unit: claim"): _verification(anew, "claim"),
+        ("verdicts", "verdict_unit: answer"): _verification(anew, "answer"),
+    }
+    return pd.DataFrame([{"step": k, "setting": s, **asdict(load)} for (k, s), load in loads.items()])
 
 
 def _judging(params: Params, registry):
@@ -248,3 +282,11 @@ def render(table: pd.DataFrame) -> str:
         f"{SENTENCES_AN_ANSWER['empathy']} sentences, {TOKENS_A_DIALOGUE} tokens a dialogue; no dollars where "
         "models.yaml has no price."
     )
+
+
+def render_settings(table: pd.DataFrame) -> str:
+    """`information_settings` as text."""
+    shown = table.copy()
+    for column in ("calls", "prompt_tokens", "completion_tokens"):
+        shown[column] = [f"{int(v):,}" for v in table[column]]
+    return "Claims and verdicts by a model, under each setting:\n" + shown.to_string(index=False)
