@@ -128,7 +128,8 @@ def _listed(text: str) -> list[str] | None:
     marks = [_MARK.match(line) for line in lines]
     if not lines or not all(marks):
         return None
-    return [line[mark.end() :] for line, mark in zip(lines, marks, strict=True)]
+    items = [line[mark.end() :] for line, mark in zip(lines, marks, strict=True)]
+    return items if any(items) else None
 
 
 def _as_published(reply: Reply) -> Claims:
