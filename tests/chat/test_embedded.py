@@ -251,3 +251,32 @@ def test_no_text_is_embedded_twice(tmp_path: Path, monkeypatch):
     assert len(asked) == 4 and seen == [(4, 4)]
     again = encoder.Encoder(Record(record.path)).encode([*texts, "A new one."])
     assert asked[4:] == ["A new one."] and np.array_equal(again[:5], first)
+
+
+# ---- a file of one's own ---------------------------------------------------------------------------------------------
+def test_a_gguf_file_of_ones_own(tmp_path: Path):
+    path = tmp_path / "model.gguf"
+    with pytest.raises(Problem, match=r"model `mine`: there is no file .*model\.gguf; put it there, or write its path"):
+        embedded.own_weights("mine", path, None)
+    path.write_bytes(b"\x80\x02 a pickle")
+    with pytest.raises(Problem, match="is no GGUF file"):
+        embedded.own_weights("mine", path, None)
+    path.write_bytes(b"GGUF and more")
+    assert embedded.own_weights("mine", path, None) == path
+    with pytest.raises(Problem, match="its SHA-256 is"):
+        embedded.own_weights("mine", path, "0" * 64)
+
+
+def test_another_file_of_the_same_name_is_another_model(tmp_path: Path, monkeypatch):
+    from xlc_utils.chat import backends
+    from xlc_utils.registry.models import load
+
+    entry = load(Path(__file__).resolve().parents[2]).model("gguf-file")
+    monkeypatch.setattr(backends, "project_root", lambda: tmp_path)
+    (tmp_path / "models").mkdir()
+    seen = []
+    for content in (None, b"GGUF one", b"GGUF the other"):
+        if content:
+            (tmp_path / entry.file).write_bytes(content)
+        seen.append(str(backends.identity(entry)))
+    assert len(set(seen)) == 3

@@ -14,7 +14,7 @@ from xlc_utils.registry.problems import Problem
 from xlc_utils.running.params import Params, check, load, translator_for
 from xlc_utils.running.run import Run
 
-SHIPPED = ("demo", "paper", "ruler", "smoke")
+SHIPPED = ("demo", "laptop", "paper", "ruler", "smoke")
 
 
 def checked(path: Path, project: Path, **changes) -> Params:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from xlc_utils.chat.base import Backend
+from xlc_utils.registry.files import project_root
 
 
 def identity(entry) -> dict:
     """What determines a model's replies besides the request: goes into the key of each recorded call."""
-    return entry.model_dump(mode="json", include={"backend", "id", "revision", "sha256", "reasoning_effort"})
+    found = entry.model_dump(mode="json", include={"backend", "id", "revision", "sha256", "reasoning_effort"})
+    if entry.backend == "gguf" and entry.sha256 is None:
+        path = _own_file(entry)  # another file of the same name is another model
+        found["file"] = [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else None
+    return found
+
+
+def _own_file(entry) -> Path:
+    return project_root() / entry.file
 
 
 def make_backend(name: str, entry) -> Backend:
@@ -15,12 +26,16 @@ def make_backend(name: str, entry) -> Backend:
 
     Args:
         name: its key in models.yaml.
-        entry: a `xlc_utils.registry.models.Model` whose backend is ``openai`` or ``embedded``.
+        entry: a `xlc_utils.registry.models.Model` whose backend is ``openai``, ``embedded`` or ``gguf``.
     """
     if entry.backend == "embedded":
         from xlc_utils.chat.embedded import EmbeddedBackend, weights
 
         return EmbeddedBackend(name, identity(entry), weights(name, entry.package, entry.sha256, entry.file))
+    if entry.backend == "gguf":
+        from xlc_utils.chat.embedded import EmbeddedBackend, own_weights
+
+        return EmbeddedBackend(name, identity(entry), own_weights(name, _own_file(entry), entry.sha256))
     from xlc_utils.chat.openai_api import OpenAIBackend
 
     return OpenAIBackend(

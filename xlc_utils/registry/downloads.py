@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ class Release:
         for name, (path, sha256) in files.items():
             if (target / name).is_file() and _sha256(self.read_bytes(target / name)) == sha256:
                 continue
-            content = _download(f"{home}/{path}")
+            content = download(f"{home}/{path}")
             self._check(content, sha256, f"{home}/{path}")
             _write(target / name, content)
         return [target / name for name in files]
@@ -112,14 +113,26 @@ class Release:
             )
 
 
-def _download(address: str) -> bytes:
+def download(address: str, missing_ok: bool = False) -> bytes | None:
+    """What is at an address; None where there is nothing and that is ``missing_ok``.
+
+    Raises:
+        Problem: the network fails.
+    """
     try:
         with urllib.request.urlopen(address, timeout=60) as answer:
             return answer.read()
+    except urllib.error.HTTPError as error:
+        if missing_ok and error.code == 404:
+            return None
+        raise _failed(address, error) from None
     except (OSError, http.client.HTTPException) as error:
-        raise Problem(
-            address, f"it cannot be downloaded ({error})", "try again, or put the files into the folder by hand"
-        ) from None
+        raise _failed(address, error) from None
+
+
+def _failed(address: str, error: Exception) -> Problem:
+    remedy = "try again, or put the files into the folder by hand"
+    return Problem(address, f"it cannot be downloaded ({error})", remedy)
 
 
 def _write(path: Path, content: bytes) -> None:

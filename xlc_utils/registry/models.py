@@ -66,13 +66,15 @@ class Model(_Entry):
     """A model that answers, or judges.
 
     Attributes:
-        backend: openai (any server that speaks OpenAI's API), embedded (weights inside a package), replay.
+        backend: openai (any server that speaks OpenAI's API), embedded (weights inside a package), gguf (a
+            file of weights), replay.
         kind: chat, or completion for a base model, which continues text and is prompted with examples.
         id: exact name at the endpoint, or on the hub.
         revision: date or commit, None if not pinned.
         endpoint, api_key_env, reasoning_effort: of openai. `api_key_env` is the *name* of the environment variable
             that holds the key, None if the server wants none.
         package, file, sha256: of embedded. `file` is the path inside site-packages, None if the package joins parts.
+        file, sha256: of gguf; the path is relative to the project, the checksum optional.
         answers: of replay.
         prices: None where not known, or where the hardware is one's own.
         paper: where the model is used.
@@ -82,11 +84,12 @@ class Model(_Entry):
     of_backend: ClassVar = {
         "openai": ("endpoint", "api_key_env", "reasoning_effort"),
         "embedded": ("package", "file", "sha256"),
+        "gguf": ("file", "sha256"),
         "replay": ("answers",),
     }
     optional = ("reasoning_effort",)
 
-    backend: Literal["openai", "embedded", "replay"]
+    backend: Literal["openai", "embedded", "gguf", "replay"]
     kind: Literal["chat", "completion"]
     id: str
     revision: str | None
@@ -109,12 +112,14 @@ class Translator(_Entry):
 
     Attributes:
         backend: nllb (through transformers), nllb_ctranslate2 (dense models of the same family, converted), firefox (a
-            pair of Firefox Translations), few_shot (a base model shown examples).
+            pair of Firefox Translations inside a package), firefox_releases (all pairs that are pinned, fetched when
+            needed), few_shot (a base model shown examples).
         id, revision: of both nllb, on the hub.
         languages: of both nllb, "all": every language that has an `nllb` code.
         dtype, device_map: of nllb, as transformers reads them.
         quantization: of nllb_ctranslate2.
         package, folder, source, target: of firefox; the folder is inside site-packages.
+        models_folder: of firefox_releases, instead of the user's cache; relative to the project.
         model: of few_shot, one of the models.
     """
 
@@ -122,10 +127,12 @@ class Translator(_Entry):
         "nllb": ("id", "revision", "languages"),
         "nllb_ctranslate2": ("id", "revision", "languages", "quantization"),
         "firefox": ("package", "folder", "source", "target"),
+        "firefox_releases": ("models_folder",),
         "few_shot": ("model",),
     }
+    optional = ("models_folder",)
 
-    backend: Literal["nllb", "nllb_ctranslate2", "firefox", "few_shot"]
+    backend: Literal["nllb", "nllb_ctranslate2", "firefox", "firefox_releases", "few_shot"]
     id: str | None = None
     revision: str | None = None
     languages: Literal["all"] | None = None
@@ -134,6 +141,7 @@ class Translator(_Entry):
     quantization: Literal["int8", "float32"] | None = None
     package: str | None = None
     folder: str | None = None
+    models_folder: str | None = None
     source: str | None = None
     target: str | None = None
     model: str | None = None

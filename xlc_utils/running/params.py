@@ -15,6 +15,7 @@ from xlc_utils.registry.files import Names, StrictModel, nearest, parse, read_ya
 from xlc_utils.registry.models import Registry
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
+from xlc_utils.translation import firefox_models
 
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -196,6 +197,7 @@ def translator_for(params: Params, root: Path, registry: Registry, source: str, 
             "nllb": True,
             "nllb_ctranslate2": True,
             "firefox": (entry.source, entry.target) == (source, target),
+            "firefox_releases": (source, target) in firefox_models.pinned(),
             "few_shot": prompts.has_translation_shots(root, other),
         }
         if able[entry.backend]:

@@ -11,7 +11,13 @@ from xlc_utils.registry import prompts
 from xlc_utils.registry.languages import Language
 from xlc_utils.registry.models import Registry
 from xlc_utils.registry.problems import Problem
-from xlc_utils.translation.translators import FewShotTranslator, FirefoxTranslator, FirstAble, Translator
+from xlc_utils.translation.translators import (
+    FewShotTranslator,
+    FirefoxReleases,
+    FirefoxTranslator,
+    FirstAble,
+    Translator,
+)
 
 
 def translator_of(
@@ -48,6 +54,8 @@ def _made(root, name, registry, languages, chat, seed, progress) -> Translator:
 
         more = {"quantization": entry.quantization, "seed": seed, "progress": progress(name)}
         return CTranslate2Translator(name, entry.id, entry.revision, languages, **more)
+    if entry.backend == "firefox_releases":
+        return FirefoxReleases(name, root / entry.models_folder if entry.models_folder else None)
     if entry.backend == "firefox":
         return FirefoxTranslator(name, _package_folder(name, entry.package, entry.folder), entry.source, entry.target)
     shots = {c: prompts.shots(root, c) for c in languages if prompts.has_translation_shots(root, c)}

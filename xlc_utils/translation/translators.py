@@ -13,6 +13,7 @@ from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.registry.prompts import Shots
 from xlc_utils.translation import degeneration
+from xlc_utils.translation.firefox_models import model_folder, pinned
 
 SHOTS = 3  # examples shown: more cost more than they bring with a small model
 # Paper A, appendix "Translation Related", item 4: a degenerate translation is sampled again with these.
@@ -118,7 +119,7 @@ class FirefoxTranslator:
 
     Args:
         name: its key in models.yaml.
-        folder: holds model.*.bin, vocab.*.spm and lex.*.bin of one direction.
+        folder: holds model.*.bin, lex.*.bin and vocab.*.spm (or srcvocab.*.spm and trgvocab.*.spm) of one direction.
         source, target: the direction.
     """
 
@@ -155,8 +156,32 @@ class FirefoxTranslator:
                 )
             return files[0].read_bytes()
 
-        vocab = read("vocab.*.spm")
-        return fxtranslate.Translator(read("model.*.bin"), vocab, vocab, read("lex.*.bin"))
+        shared = list(self._folder.glob("vocab.*.spm")) or not list(self._folder.glob("srcvocab.*.spm"))
+        vocabularies = ["vocab.*.spm"] * 2 if shared else ["srcvocab.*.spm", "trgvocab.*.spm"]
+        return fxtranslate.Translator(read("model.*.bin"), *map(read, vocabularies), read("lex.*.bin"))
+
+
+class FirefoxReleases:
+    """All directions whose Firefox Translations model is pinned; each is fetched by the first translation it does.
+
+    Args:
+        name: its key in models.yaml.
+        folder: see `xlc_utils.translation.firefox_models.model_folder`.
+        addresses: pointers and files, the same.
+    """
+
+    def __init__(self, name: str, folder: Path | None = None, **addresses: str):
+        self.name, self._folder, self._addresses = name, folder, addresses
+        self._translators: dict[tuple[str, str], FirefoxTranslator] = {}
+
+    def can(self, source: str, target: str) -> bool:
+        return (source, target) in pinned()
+
+    def translate(self, sentences: Sequence[str], source: str, target: str) -> list[Translation]:
+        if (source, target) not in self._translators:
+            folder = model_folder(pinned()[source, target], self._folder, **self._addresses)
+            self._translators[source, target] = FirefoxTranslator(self.name, folder, source, target)
+        return self._translators[source, target].translate(sentences, source, target)
 
 
 class FirstAble:
