@@ -7,6 +7,7 @@ from pathlib import Path
 import langcodes
 import pycountry
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -89,6 +90,17 @@ def test_autonym_is_written_in_the_script_and_direction(language: Language):
 
 
 @each
+def test_terminators_and_digits_are_those_of_the_script(language: Language):
+    of_script = {"Hans": "Hani", "Jpan": "Hani"}.get(language.script, language.script)
+    for mark in language.terminators:
+        assert mark in ".?!;" or regex.match(rf"[\p{{Scx={of_script}}}？！]", mark), mark
+    assert "?" not in language.terminators or of_script not in ("Arab", "Grek", "Hani")
+    if language.digits is not None:
+        assert [unicodedata.decimal(digit) for digit in language.digits] == list(range(10))
+        assert all(regex.match(rf"\p{{Scx={of_script}}}", digit) for digit in language.digits)
+
+
+@each
 def test_off_target_labels_are_labels_of_py3langid(language: Language):
     assert {language.off_target.langid, *language.off_target.near} <= LABELS
     assert language.off_target.langid not in language.off_target.near
@@ -129,7 +141,14 @@ def test_old_codes():
     assert [canonical(code) for code in ("iw", "in", "no", "ji", "he", "hi")] == ["he", "id", "nb", "yi", "he", "hi"]
 
 
-@given(st.sampled_from([*CODES, "iw", "in", "no", "ji"]))
+def test_parts_of_a_code_are_kept_in_the_case_of_bcp_47():
+    given = "zh-hant ZH-HANT pt-br sr-latn sr-Cyrl iw-il no-NO HI es-419 de-1996 zh-hant-tw"
+    kept = "zh-Hant zh-Hant pt-BR sr-Latn sr-Cyrl he-IL nb-NO hi es-419 de-1996 zh-Hant-TW"
+    assert [canonical(code) for code in given.split()] == kept.split()
+    assert all(langcodes.standardize_tag(code) in (code, code.replace("nb", "no")) for code in kept.split())
+
+
+@given(st.sampled_from([*CODES, "iw", "in", "no", "ji", "zh-hant", "pt-BR", "SR-LATN", "ca-valencia"]))
 def test_canonical_codes_stay(code: str):
     assert canonical(canonical(code)) == canonical(code)
 
@@ -160,8 +179,8 @@ def sentence(project: Path) -> str:
 
 def test_get_takes_old_and_new_codes(project: Path):
     assert languages.get("iw") == languages.get("he") == LANGUAGES["he"]
-    with pytest.raises(Problem, match=r"^language `HI`: it has no file in params/languages; perhaps `hi` is meant.$"):
-        languages.get("HI")
+    with pytest.raises(Problem, match=r"^language `hii`: it has no file in params/languages; perhaps `hi` is meant.$"):
+        languages.get("hii")
     with pytest.raises(Problem, match="use one of `he`, `hi`"):
         languages.get("sw")
 
@@ -215,7 +234,7 @@ def test_two_files_of_one_language(project: Path):
         (
             "near: []",
             "near: [no]",
-            "line 14: key `off_target.near.1`: YAML takes the bare word no for true or false; "
+            "line 16: key `off_target.near.1`: YAML takes the bare word no for true or false; "
             'write "no" in quotes if the word is meant, else true or false.',
         ),
         ("near: []", "near: mr", "key `off_target.near`: 'mr' is text; write a list."),
@@ -225,7 +244,18 @@ def test_two_files_of_one_language(project: Path):
             "name: Hindi\nname: Hindi",
             "line 4: key `name`: the key is in line 3 already; keep one of the two.",
         ),
-        ("native: false", "native: 'false'", "key `reviewed_by_native`: 'false' is text; write true or false."),
+        ("font: ", "incomplete: 'true'\nfont: ", "key `incomplete`: 'true' is text; write true or false."),
+        (
+            "font: ",
+            "incomplete: true\nfont: ",
+            ": it is marked `incomplete` and names no `gaps`; name them (`xlc language check` lists them).",
+        ),
+        (
+            "font: ",
+            "gaps: [shots]\nfont: ",
+            ": it names `gaps` and is not marked `incomplete`; add `incomplete: true`.",
+        ),
+        ("०१२३४५६७८९", "०१२", "key `digits`: '०१२' is not right; string should have at least 10 characters."),
         (
             "hind1269",
             "hind",

@@ -101,7 +101,6 @@ class Pair(StrictModel):
 
 class ProbeFile(StrictModel):
     language: str
-    reviewed_by_native: bool
     pairs: dict[str, Pair]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from xlc_utils.registry.files import (
     Names,
@@ -92,11 +92,14 @@ class Language(StrictModel):
         code: key of the language in every table: BCP 47, as the papers use it. Old codes are stored as the new one.
         name: its English name.
         autonym: its own name for itself.
-        nllb: its code in NLLB-200 and FLORES-200.
+        nllb: its code in NLLB-200 and FLORES-200, None if it is not among them.
         iso639_3: the ISO 639-3 code that corresponds to `code`; of a macrolanguage (ar, et, fa, zh), that.
-        glottocode: Glottolog's code of the language; of a macrolanguage, the variety that NLLB means.
+        glottocode: Glottolog's code of the language; of a macrolanguage, the variety that NLLB means. None: not looked
+            up yet, as may be for the two below.
         script: ISO 15924, the script an answer is expected in.
         direction: of the script.
+        terminators: the marks that end a sentence in it beside "…"; empty for a script that uses none (Thai).
+        digits: its own ten digits from 0, beside or instead of 0 to 9; None if its texts use no others.
         paper_a: its groups in paper A.
         glottolog_family: top-level family.
         glottolog_branch: the commonly named branch of it.
@@ -105,26 +108,30 @@ class Language(StrictModel):
         lemmatiser: used for lexical diversity (paper B, appendix A), or None.
         stopwords: file of its function words, or None.
         font: a font that shows it.
-        reviewed_by_native: whether a native speaker has read this project's texts in it.
+        incomplete: whether something is lacking that the complete languages have (see `xlc_utils.registry.gaps`).
+        gaps: what.
     """
 
     code: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
     name: str
     autonym: str
-    nllb: str
+    nllb: str | None
     iso639_3: Annotated[str, Field(pattern=r"^[a-z]{3}$")]
-    glottocode: Annotated[str, Field(pattern=r"^[a-z0-9]{4}[0-9]{4}$")]
+    glottocode: Annotated[str, Field(pattern=r"^[a-z0-9]{4}[0-9]{4}$")] | None
     script: str
     direction: Literal["ltr", "rtl"]
+    terminators: str
+    digits: Annotated[str, Field(min_length=10, max_length=10)] | None
     paper_a: PaperA
-    glottolog_family: str
-    glottolog_branch: str
+    glottolog_family: str | None
+    glottolog_branch: str | None
     splitter: Splitter
     off_target: OffTarget
     lemmatiser: str | None
     stopwords: str | None
     font: str
-    reviewed_by_native: bool
+    incomplete: bool = False
+    gaps: Names = ()
 
     @field_validator("code")
     @classmethod
@@ -133,8 +140,8 @@ class Language(StrictModel):
 
     @field_validator("nllb")
     @classmethod
-    def _known_to_nllb(cls, code: str) -> str:
-        if code not in NLLB_CODES:
+    def _known_to_nllb(cls, code: str | None) -> str | None:
+        if code is not None and code not in NLLB_CODES:
             near = nearest(code, NLLB_CODES)
             raise wrong(
                 f"{code!r} is not a language of NLLB-200",
@@ -152,10 +159,28 @@ class Language(StrictModel):
             )
         return script
 
+    @model_validator(mode="after")
+    def _incomplete_with_gaps(self) -> Language:
+        if self.incomplete and not self.gaps:
+            raise wrong("it is marked `incomplete` and names no `gaps`", "name them (`xlc language check` lists them)")
+        if self.gaps and not self.incomplete:
+            raise wrong("it names `gaps` and is not marked `incomplete`", "add `incomplete: true`")
+        return self
+
 
 def canonical(code: str) -> str:
-    """The code a language is stored under: `he` for the old `iw`, likewise `id`, `yi` and `nb`; else `code` itself."""
-    return _OLD_CODES.get(code, code)
+    """The code a language is stored under: `he` for the old `iw`, likewise `id`, `yi` and `nb`; and the parts in the
+    case that BCP 47 recommends: `zh-Hant`, `pt-BR`, `sr-Latn`. What is no such code comes back with its case changed.
+    """
+    first, *rest = code.split("-")
+    cased = {2: str.upper, 4: str.title}  # a region, a script; variants are longer
+    parts = [cased.get(len(part), str.lower)(part) for part in rest]
+    return "-".join([_OLD_CODES.get(first.lower(), first.lower()), *parts])
+
+
+def primary(code: str) -> str:
+    """The language alone, without script and region: what libraries that know no dialects call it."""
+    return code.partition("-")[0]
 
 
 def files(root: Path) -> dict[str, Path]:
@@ -196,7 +221,12 @@ def get(code: str) -> Language:
     Raises:
         Problem: there is no such language, or its file is wrong.
     """
-    known = files(project_root())
+    return read(project_root(), code)
+
+
+def read(root: Path, code: str) -> Language:
+    """As `get`, of a project that is named: ``root`` is the folder that holds params/."""
+    known = files(root)
     if canonical(code) not in known:
         raise Problem(f"language `{code}`", "it has no file in params/languages", suggestion(code, known))
     return _read(canonical(code), known[canonical(code)])

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from xlc_utils.registry.files import StrictModel, parse, read_yaml, shown, suggestion
+from xlc_utils.registry.languages import primary
 from xlc_utils.registry.problems import Problem
 
 Dimension = Literal["information", "empathy"]
@@ -19,7 +20,6 @@ MECHANISMS = ("ER", "IP", "EX")  # emotional reactions, interpretations, explora
 
 class PromptFile(StrictModel):
     language: str
-    reviewed_by_native: bool
     categories: dict[str, str] = Field(default_factory=dict)
     prompts: dict[str, str]
 
@@ -38,7 +38,6 @@ class Shots(StrictModel):
     """In-language examples for a base model, which continues text and follows no instruction."""
 
     language: str
-    reviewed_by_native: bool
     information: list[Shot]
     empathy: list[Shot]
     translation: list[TranslationShot] = Field(default_factory=list)
@@ -95,7 +94,6 @@ class KnownAnswer(StrictModel):
 
 class KnownAnswerFile(StrictModel):
     language: str
-    reviewed_by_native: bool
     answers: dict[str, KnownAnswer]
 
 
@@ -120,7 +118,6 @@ class KnownReply(StrictModel):
 
 class KnownReplyFile(StrictModel):
     language: str
-    reviewed_by_native: bool
     replies: dict[str, KnownReply]
 
 
@@ -131,7 +128,6 @@ class Example(StrictModel):
 
 class ExampleFile(StrictModel):
     language: str
-    reviewed_by_native: bool
     source: str
     examples: list[Example]
 
@@ -248,7 +244,7 @@ def known_texts(root: Path, languages: list[str]) -> dict[tuple[str, str], str]:
     """What the replayed model `known-answers` says, by (language, prompt id)."""
     texts = {}
     for language in languages:
-        space = "" if language in ("ja", "zh", "th") else " "
+        space = "" if primary(language) in ("ja", "zh", "th") else " "
         texts |= {(language, i): a.text(space) for i, a in known_answers(root, language).items()}
         texts |= {(language, i): r.text(space) for i, r in known_replies(root, language).items()}
     return texts

@@ -191,11 +191,12 @@ def translator_for(params: Params, root: Path, registry: Registry, source: str, 
         source, target: language codes, one of them English.
     """
     other = source if target == "en" else target
+    in_nllb = languages.read(root, other).nllb is not None
     for name in params.translators:
         entry = registry.translators[name]
         able = {
-            "nllb": True,
-            "nllb_ctranslate2": True,
+            "nllb": in_nllb,
+            "nllb_ctranslate2": in_nllb,
             "firefox": (entry.source, entry.target) == (source, target),
             "firefox_releases": (source, target) in firefox_models.pinned(),
             "few_shot": prompts.has_translation_shots(root, other),

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from xlc_utils.chat.base import ChatModel
 from xlc_utils.chat.record import Record, RecordedModel
-from xlc_utils.registry import languages, models, prompts
+from xlc_utils.registry import languages, models, prompts, reviews
 from xlc_utils.registry.files import parse, project_root, shown
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
@@ -163,6 +163,11 @@ class Run:
         return any(self.models.translators[t].toy for t in self.params.translators)
 
     # ---- item-level tables ----------------------------------------------------------------------------------------
+    @property
+    def review_note(self) -> str:
+        """Marks under a table the languages whose texts no native speaker has reviewed; empty if there are none."""
+        return reviews.note(self.root, self.params.languages)
+
     def part(self, table: str, model: str) -> Path:
         return self.folder / table / f"{model}.parquet"
 

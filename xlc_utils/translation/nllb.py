@@ -79,7 +79,8 @@ class NllbTranslator:
         self._vocabulary = 0  # how many tokens the model knows
 
     def can(self, source: str, target: str) -> bool:
-        return source != target and source in self._languages and target in self._languages
+        known = [code in self._languages and self._languages[code].nllb is not None for code in (source, target)]
+        return source != target and all(known)
 
     def translate(self, sentences: Sequence[str], source: str, target: str) -> list[Translation]:
         """Translations in the order given.
