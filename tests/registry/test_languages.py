@@ -234,7 +234,7 @@ def test_two_files_of_one_language(project: Path):
         (
             "near: []",
             "near: [no]",
-            "line 16: key `off_target.near.1`: YAML takes the bare word no for true or false; "
+            "line 23: key `off_target.near.1`: YAML takes the bare word no for true or false; "
             'write "no" in quotes if the word is meant, else true or false.',
         ),
         ("near: []", "near: mr", "key `off_target.near`: 'mr' is text; write a list."),

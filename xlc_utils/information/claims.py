@@ -48,10 +48,15 @@ class SentenceClaims:
 def _statements(text: str) -> Iterator[str]:
     parts = pieces(text, splitter("en"))
     headings = {p.line for p in parts if not p.translate and p.text.lstrip().startswith("#")}
+    topic = {}  # of a line: what a bold lead-in says its first sentence is about
     for part, following in zip_longest(parts, parts[1:]):
         end = part.text + following.text if following else part.text  # the colon may stand outside bold
-        if part.translate and part.line not in headings and not end.rstrip("*_ \r\n").endswith(":"):
-            yield part.text
+        if not part.translate or part.line in headings:
+            continue
+        if end.rstrip("*_ \r\n").endswith(":"):
+            topic = {part.line: part.text.rstrip(": ") + ": "}
+        else:
+            yield topic.pop(part.line, "") + part.text
 
 
 class ModelClaims:

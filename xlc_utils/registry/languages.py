@@ -64,14 +64,19 @@ class PaperA(StrictModel):
 
 
 class Splitter(StrictModel):
-    """Sentence splitters, by name.
+    """How running text is cut into sentences; the names are those of `xlc_utils.text.splitters`.
 
-    `paper` is what paper A's appendix states, None for a language it does not have. Of `best` most paragraphs came out
-    whole in a test of a few paragraphs a language with abbreviations, decimals and list items; sentencex on a tie.
+    Attributes:
+        paper: what paper A's appendix states, None for a language it does not have.
+        best: the splitter that left most known paragraphs whole (`xlc_utils.text.accuracy`), sentencex on a tie.
+        ordinals: whether a full stop makes an ordinal of a number, as in German "3. Oktober".
+        abbreviations: in small letters, without the last full stop; words that may also end a sentence are left out.
     """
 
-    paper: str | None
-    best: str
+    paper: Literal["spacy", "spacy-sentencizer", "indicnlp", "underthesea", "urduhack"] | None
+    best: Literal["sentencex", "stops", "yasbd", "indicnlp", "underthesea", "spacy-sentencizer"]
+    ordinals: bool
+    abbreviations: Names
 
 
 class OffTarget(StrictModel):
@@ -103,7 +108,7 @@ class Language(StrictModel):
         paper_a: its groups in paper A.
         glottolog_family: top-level family.
         glottolog_branch: the commonly named branch of it.
-        splitter: sentence splitters.
+        splitter: of its sentences.
         off_target: what the check of the answer's language accepts.
         lemmatiser: used for lexical diversity (paper B, appendix A), or None.
         stopwords: file of its function words, or None.

@@ -21,6 +21,8 @@ _OPTIONAL = (
     ("fxtranslate", "demo", "Firefox Translations"),
     ("jupyterlab", "lab", "opening the notebooks"),
     ("spacy", "split", "paper A's sentence splitters"),
+    ("indicnlp", "split", "the same, for eight languages of India"),
+    ("underthesea", "split", "the same, for Vietnamese"),
     ("torch", "translate", "NLLB"),
     ("transformers", "translate", "NLLB"),
     ("vllm", "vllm", "serving open-weight models"),

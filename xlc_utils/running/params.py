@@ -40,6 +40,7 @@ class Params(StrictModel):
     dialogues_per_language: Count = 0
 
     # 02 translate, 03 fidelity
+    sentence_splitter: Literal["best", "paper"] = "best"  # see xlc_utils.text.sentences
     translators: Names = ("firefox-pten", "gemma-3-270m-few-shot")
     round_trip_model: str = "known-answers"
     round_trip_languages: Names = ()

@@ -132,7 +132,7 @@ class Run:
         """Whole texts by the run's translators; see `xlc_utils.translation.answers.translate_texts`."""
         from xlc_utils.translation.answers import translate_texts
 
-        return translate_texts(texts, source, target, self.translator)
+        return translate_texts(texts, source, target, self.translator, self.params.sentence_splitter)
 
     def encoder(self):
         """The sentence encoder, behind the run's record."""

@@ -13,7 +13,11 @@ _LEAD = re.compile(
     r"|[(（]?\d{1,3}(?:[)、）]\s*|[.．](?:\s+|(?=[^\W\d_]|\*\*)))|[^\W\d_]\)\s+|[a-h]\.\s+))*\s*"
 )
 # Bold or italic around a whole piece: **Title:**, kept outside the translated text.
-_WRAPPED = re.compile(r"^(\*\*|__|\*|_)(?P<inner>(?:(?!\1).)+)\1(?P<tail>[:：]?)$", re.DOTALL)
+_WRAPPED = re.compile(r"^(\*\*|__|\*|_)(?P<inner>(?:(?!\1).)+)\1(?P<tail>\s*[:：]?)$", re.DOTALL)
+# A bold phrase that opens a line and ends in a colon, **Title:** text or **Title**: text, is a piece of its own.
+_LEAD_IN = re.compile(
+    r"(?P<phrase>(?P<mark>\*\*|__)(?:(?!(?P=mark)).)+(?:[:：]\s*(?P=mark)|(?P=mark)\s*[:：]))(?=\s|\w)"
+)
 _CLOSING = re.compile(r"(\*\*|__|\*|_)(?:\s+|$)")
 _FENCE = re.compile(r"^\s*(?:(```+)[^`]*|(~~~+).*)$")  # ```code``` in one line opens nothing
 
@@ -62,7 +66,11 @@ def _line(body: str, number: int, split: Callable[[str], list[str]]) -> list[Pie
         cells = [[Piece("|", False, number)] if c == "|" else _run(c, number, split) for c in re.split(r"(\|)", body)]
         return [piece for cell in cells for piece in cell]
     lead = _LEAD.match(body).group()
-    return [Piece(lead, False, number), *_run(body[len(lead) :], number, split)]
+    found, rest = [Piece(lead, False, number)], body[len(lead) :]
+    if lead_in := _LEAD_IN.match(rest):
+        found += _run(lead_in["phrase"], number, split)
+        rest = rest[lead_in.end() :]
+    return [*found, *_run(rest, number, split)]
 
 
 def _run(text: str, number: int, split: Callable[[str], list[str]]) -> list[Piece]:

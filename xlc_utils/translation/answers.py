@@ -18,15 +18,21 @@ _SENTENCE_COLUMNS = ["document", "line", "source", "text", "outcome", "translato
 
 
 def translate_texts(
-    texts: Sequence[str], source: str, target: str, translator: Translator
+    texts: Sequence[str], source: str, target: str, translator: Translator, policy: str = "best"
 ) -> tuple[list[str], pd.DataFrame]:
     """Translates documents of one language.
+
+    Args:
+        texts: the documents.
+        source, target: language keys.
+        translator: of sentences.
+        policy: how sentences are found, one of `xlc_utils.text.sentences.POLICIES`.
 
     Returns:
         The translations in order, and one row a sentence: document (its index), line, source, text, outcome,
         translator, attempts, detail. The same sentence is translated once.
     """
-    documents = [pieces(text, splitter(source)) for text in texts]
+    documents = [pieces(text, splitter(source, policy)) for text in texts]
     places = [(d, i) for d, parts in enumerate(documents) for i, p in enumerate(parts) if p.translate]
     distinct = list(dict.fromkeys(documents[d][i].text for d, i in places))
     done = dict(zip(distinct, translator.translate(distinct, source, target) if distinct else [], strict=True))
@@ -38,7 +44,9 @@ def translate_texts(
     return new, pd.DataFrame(rows, columns=_SENTENCE_COLUMNS).astype({"outcome": str})
 
 
-def translate_responses(responses: pd.DataFrame, translator: Translator) -> tuple[pd.DataFrame, pd.DataFrame]:
+def translate_responses(
+    responses: pd.DataFrame, translator: Translator, policy: str = "best"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Paper A §2: r̂_ℓ(x) = T(r_ℓ(x)) for each response of one model.
 
     A response in English, asked for or not, is its own translation. A response is ``degenerate`` when more than half
@@ -47,6 +55,7 @@ def translate_responses(responses: pd.DataFrame, translator: Translator) -> tupl
 
     Args:
         responses: columns prompt_id, dimension, language, text, outcome, detected (the language written in).
+        translator, policy: see `translate_texts`.
 
     Returns:
         ``responses`` with columns english, sentences, degenerate_sentences, translator and the new outcome; and the
@@ -56,7 +65,7 @@ def translate_responses(responses: pd.DataFrame, translator: Translator) -> tupl
     tables = []
     foreign = out["outcome"].isin(WITH_TEXT) & (out["language"] != "en") & (out["detected"] != "en")
     for language, group in out[foreign].groupby("language", sort=True):
-        texts, rows = translate_texts(list(group["text"]), language, "en", translator)
+        texts, rows = translate_texts(list(group["text"]), language, "en", translator, policy)
         counts = pd.crosstab(rows["document"], rows["outcome"]).reindex(index=range(len(group)), fill_value=0)
         counts = counts.reindex(columns=[str(o) for o in Outcome], fill_value=0).set_index(group.index)
         out.loc[group.index, "english"] = texts
