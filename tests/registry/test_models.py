@@ -168,7 +168,8 @@ def changed(project: Path, old: str, new: str) -> Registry:
         (
             "backend: openai",
             "backend: opnai",
-            "key `models.aya-exp-8b.backend`: 'opnai' is not allowed here; use 'openai', 'embedded', 'gguf' or 'replay'.",
+            "key `models.aya-exp-8b.backend`: 'opnai' is not allowed here; "
+            "use 'openai', 'embedded', 'gguf' or 'replay'.",
         ),
         (
             '    endpoint: "http://localhost:8000/v1"\n',
