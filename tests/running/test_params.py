@@ -273,6 +273,10 @@ def test_what_the_check_says_of_translators_is_what_the_run_does(project: Path, 
         ),
         ({"excluded_outcomes": ["no_claim"]}, "there is no outcome `no_claim`; perhaps `no_claims` is meant"),
         ({"scored_outcomes": ["ok", "refused"]}, "`refused` is no outcome whose text could be scored; use one of `ok`"),
+        (
+            {"original_language_verifier": "lexical"},
+            "key `original_language_verifier`: `lexical` is not one of embedding",
+        ),
         ({"claim_unit": "word"}, "key `claim_unit`"),
         (
             {"verdict_reading": "as_published", "verdict_unit": "answer"},

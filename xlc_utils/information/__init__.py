@@ -3,3 +3,5 @@
 #: Names that `claim_extractor` and `claim_verifiers` take besides the models of models.yaml.
 EXTRACTORS = ("sentences",)
 VERIFIERS = ("lexical", "embedding", "fused", "likelihood")
+#: Those verifiers that read other languages than English, for `original_language_verifier`.
+MULTILINGUAL = ("embedding",)

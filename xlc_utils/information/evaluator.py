@@ -153,6 +153,11 @@ def _verifier(run, name: str, development: pd.DataFrame):
         "fused": lambda: Fused(run.encoder()),
         "likelihood": lambda: Likelihood(run.chat(LIKELIHOOD_MODEL)),
     }[name]()
+    return calibrated(scorer, development)
+
+
+def calibrated(scorer, development: pd.DataFrame) -> Calibrated:
+    """A scorer fitted, and its threshold set, on the development half of the known answers."""
     supported = development["supported"].to_numpy(bool)
     # There are many more untranslated pairs than a small run translates; both kinds count alike.
     weights = 1 / development.groupby("text")["text"].transform("size").to_numpy(float)

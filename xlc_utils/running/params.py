@@ -60,6 +60,7 @@ class Params(StrictModel):
     verdict_reading: Literal["corrected", "as_published"] = "corrected"  # of replies; as_published: FActScore's
     length_penalty: Count = 0  # FActScore's gamma, 10 there; 0: none
     abstain_detection: Literal["none", "generic"] = "none"  # FActScore's: such answers count as refused
+    original_language_verifier: str | None = "embedding"  # also evaluate without translating; null: do not
     evaluators: Names = ("chrf", "bleu", "rouge", "length")  # cheap ones, beside the claims
     scored_outcomes: Names = ("ok", "truncated")  # whose text is scored; off_target may be added
     excluded_outcomes: Names = ("error",)  # left out; outcomes that are in neither score 0. no_claims may be added
@@ -241,15 +242,17 @@ def _check_names(where: str, key: str, names, known) -> None:
 def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
     from xlc_utils.empathy import CLASSIFIERS
     from xlc_utils.evaluation.baselines import BASELINES
-    from xlc_utils.information import EXTRACTORS, VERIFIERS
+    from xlc_utils.information import EXTRACTORS, MULTILINGUAL, VERIFIERS
 
     if params.verdict_reading == "as_published" and params.verdict_unit == "answer":
         what = "`answer` asks for a list of verdicts, and FActScore knows only True and False"
         raise Problem(f"{where}: key `verdict_unit`", what, "write `claim`, or `verdict_reading: corrected`")
+    original = params.original_language_verifier
     for key, names, known in (
         ("claim_extractor", [params.claim_extractor], [*EXTRACTORS, *registry.models]),
         ("claim_verifiers", params.claim_verifiers, [*VERIFIERS, *registry.models]),
         ("evaluators", params.evaluators, BASELINES),
+        ("original_language_verifier", [original] if original else [], [*MULTILINGUAL, *registry.models]),
         ("empathy_classifier", [params.empathy_classifier], CLASSIFIERS),
     ):
         own = [name for name in known if name not in registry.models]
@@ -303,7 +306,11 @@ def _check_judges(params: Params, where: str) -> None:
 
 def _check_keys(params: Params, registry: Registry) -> None:
     used = {*params.models, *params.judges, *params.dialogue_generators, *params.claim_verifiers}
-    used |= {params.claim_extractor, *(registry.translators[name].model for name in params.translators)}
+    used |= {
+        params.claim_extractor,
+        params.original_language_verifier,
+        *(registry.translators[name].model for name in params.translators),
+    }
     for name in sorted(used & set(registry.models)):
         variable = registry.models[name].api_key_env
         if variable and not os.environ.get(variable):

@@ -1,0 +1,68 @@
+"""information/original.py: known answers evaluated as they were written, beside their translations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from xlc_utils.information.original import beside_translated, by_language, in_original, original_pairs
+from xlc_utils.registry import prompts
+
+
+def test_the_pairs_are_the_known_answers_and_their_truth(root):
+    known = {c: prompts.known_answers(root, c) for c in ("en", "hi", "ja")}
+    facts = prompts.facts(root)
+    pairs = original_pairs(known, facts)
+    assert set(pairs["text"]) == {"original"} and len(pairs) > 400
+    means = pairs.groupby(["language", "prompt_id", "direction"])["supported"].mean()
+    for language in ("hi", "ja"):
+        for prompt_id, answer in known[language].items():
+            precision, recall = answer.truth(facts[prompt_id])
+            assert means[language, prompt_id, "precision"] == pytest.approx(precision)
+            assert means[language, prompt_id, "recall"] == pytest.approx(recall)
+    [row] = pairs.query("language == 'hi' and prompt_id == 'nutrition-01' and direction == 'precision'")[
+        :1
+    ].itertuples()
+    assert (
+        "\u0900" <= row.claim[0] <= "\u097f" and row.reference.isascii() is known["en"]["nutrition-01"].text().isascii()
+    )
+
+
+def judged(text: str, language: str, direction: str, supported, verdicts, prompt_id: str = "p") -> pd.DataFrame:
+    rows = {"prompt_id": prompt_id, "language": language, "text": text, "direction": direction}
+    scores = np.array(verdicts, float)
+    return pd.DataFrame({**rows, "supported": supported, "verdict": verdicts, "score": scores})
+
+
+def test_both_ways_beside_the_truth_by_hand():
+    translated = pd.concat([
+        judged("translated", "hi", "precision", [True, False], [False, False]),
+        judged("translated", "hi", "recall", [True, False], [True, False]),
+        judged("translated", "ja", "precision", [True], [True]),  # the original lacks it
+        judged("translated", "ja", "recall", [True], [True]),
+    ])  # fmt: skip
+    original = pd.concat([
+        judged("original", "hi", "precision", [True, False], [True, False]),
+        judged("original", "hi", "recall", [True, False], [True, True]),
+    ])  # fmt: skip
+    found = beside_translated(translated, original).set_index("language")
+    assert list(found.index) == ["hi", "all"] and list(found["answers"]) == [1, 1]
+    row = found.loc["hi"]
+    assert row["auc_translated"] == row["auc_original"] == 0.75
+    assert (row["mae_f_translated"], row["bias_f_translated"]) == (0.5, -0.5)  # F 0, true F 0.5
+    assert row["bias_f_original"] == pytest.approx(2 * 0.5 / 1.5 - 0.5) == row["mae_f_original"]
+    pd.testing.assert_series_equal(found.loc["all"], row, check_names=False)
+    assert beside_translated(translated, original.iloc[:0]).empty
+
+
+def test_the_answer_itself_stands_where_the_translation_would():
+    answers = pd.DataFrame({"language": ["en", "hi"], "text": ["A.", "क।"], "english": ["A.", "K."]})
+    assert list(in_original(answers)["english"]) == ["A.", "क।"]
+
+
+def test_by_language_pairs_the_same_cells():
+    one = pd.DataFrame({"model": ["m", "m"], "language": ["hi", "ja"], "value": [0.2, 0.4]})
+    two = pd.DataFrame({"model": ["m", "m"], "language": ["ja", "hi"], "value": [0.5, 0.1]})
+    found = by_language(one, two).set_index("language")["difference"]
+    assert found.to_dict() == {"hi": pytest.approx(-0.1), "ja": pytest.approx(0.1)}

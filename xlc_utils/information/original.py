@@ -1,0 +1,110 @@
+"""Evaluating in the original language: the alternative to paper A's translate-then-evaluate, and its measure.
+
+A multilingual verifier compares claims of one language with a text of another, so nothing is translated. Claims are the
+sentences of the answer; the rules that cut English cut the other scripts of the known answers as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from xlc_utils.information.evaluator import calibrated, model_verifier
+from xlc_utils.information.ruler import answer_errors, auc, is_development
+from xlc_utils.information.verdicts import Embedding
+from xlc_utils.registry import prompts
+from xlc_utils.registry.prompts import Facts, KnownAnswer
+
+
+def original_pairs(known: dict[str, dict[str, KnownAnswer]], facts: dict[str, Facts]) -> pd.DataFrame:
+    """Claims of known truth as they were written.
+
+    Args:
+        known: the answers by language and prompt id, English included.
+        facts: by prompt id.
+
+    Returns:
+        The columns of `ruler.known_pairs`, with text "original": claims in the answer's language against the English
+        answer (precision), English claims against the answer in its language (recall).
+    """
+    rows = []
+    for language in sorted(set(known) - {"en"}):
+        for prompt_id, answer in known[language].items():
+            english, whole = known["en"][prompt_id], answer.text()
+            base = {"prompt_id": prompt_id, "language": language, "text": "original"}
+            precision = {**base, "direction": "precision", "reference": english.text()}
+            recall = {**base, "direction": "recall", "reference": whole}
+            for s in answer.sentences:
+                supported = s.states in facts[prompt_id].facts
+                rows.append({**precision, "states": s.states, "claim": s.text, "supported": supported})
+            for s in english.sentences:
+                supported = s.states in answer.states
+                rows.append({**recall, "states": s.states, "claim": s.text, "supported": supported})
+    columns = ["prompt_id", "language", "direction", "text", "states", "claim", "reference", "supported"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def original_pairs_of(run) -> pd.DataFrame:
+    """`original_pairs` of the known answers that this run asks for, or of all where it asks for none."""
+    known = {c: prompts.known_answers(run.root, c) for c in ["en", *run.params.languages]}
+    pairs = original_pairs(known, prompts.facts(run.root))
+    if "known-answers" not in run.model_names:
+        return pairs
+    asked = run.read("translations", "known-answers").query("dimension == 'information'")["prompt_id"]
+    return pairs[pairs["prompt_id"].isin(asked)].reset_index(drop=True)
+
+
+def original_verifier(run, pairs: pd.DataFrame):
+    """What `original_language_verifier` names, with its threshold from the development half of ``pairs``."""
+    name = run.params.original_language_verifier
+    if name in run.models.models:
+        return model_verifier(run, name, run.params.verdict_unit)
+    return calibrated(Embedding(run.encoder()), pairs[pairs["prompt_id"].map(is_development)])
+
+
+def beside_translated(translated: pd.DataFrame, original: pd.DataFrame) -> pd.DataFrame:
+    """Both ways of evaluating the same known answers, beside the truth.
+
+    Args:
+        translated, original: rows of `ruler.judged` (with score and verdict); answers that only one has are left out.
+
+    Returns:
+        One row a language and one for all: language, answers, and for each way the AUC of its verdicts, the mean
+        absolute error of F and its bias (measured − true).
+    """
+    keys = ["prompt_id", "language"]
+    shared = translated[keys].drop_duplicates().merge(original[keys].drop_duplicates())
+    if shared.empty:
+        return pd.DataFrame(columns=["language", "answers"])
+    ways = {"translated": translated.merge(shared), "original": original.merge(shared)}
+    errors = {way: answer_errors(part) for way, part in ways.items()}
+    rows = []
+    for language in [*sorted(shared["language"].unique()), "all"]:
+        row = {"language": language, "answers": int((shared["language"].isin([language]) | (language == "all")).sum())}
+        for way, part in ways.items():
+            own = part[(part["language"] == language) | (language == "all")]
+            error = errors[way].loc[(errors[way]["language"] == language) | (language == "all"), "error_f"]
+            row[f"auc_{way}"] = auc(own["score"].to_numpy(float), own["supported"].to_numpy(bool))
+            row[f"mae_f_{way}"], row[f"bias_f_{way}"] = error.abs().mean(), error.mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def in_original(answers: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``translations`` with the answer itself where its translation would be read."""
+    return answers.assign(english=answers["text"])
+
+
+def by_language(translated: pd.DataFrame, original: pd.DataFrame) -> pd.DataFrame:
+    """Consistency of each model and language both ways.
+
+    Args:
+        translated, original: rows of `reporting.consistency.by_language`.
+
+    Returns:
+        model, language, translated, original, difference (original − translated).
+    """
+    keys = ["model", "language"]
+    both = translated[[*keys, "value"]].merge(original[[*keys, "value"]], on=keys, suffixes=("_t", "_o"))
+    both = both.rename(columns={"value_t": "translated", "value_o": "original"})
+    return both.assign(difference=np.subtract(both["original"], both["translated"]))
