@@ -260,3 +260,32 @@ def test_the_command_as_a_program(tmp_path: Path, root: Path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("xlc: environment variable XLC_ROOT: ") and done.stderr.count("\n") == 1
+
+
+# ---- language --------------------------------------------------------------------------------------------------------
+def test_language_new_and_check(call: Call, project: Path):
+    code, out, _ = call("language", "new", "sw")
+    assert code == 0 and out.splitlines()[0] == "Written: params/languages/sw.yaml. Answer the questions in it."
+    assert "missing  shots: params/prompts/shots/sw.yaml is missing; write it" in out
+    assert out.splitlines()[-1] == "Then: xlc language check sw"
+    code, out, _ = call("language", "check", "sw")
+    assert code == 0 and out.splitlines()[0] == "OK       code: sw is BCP 47, swa is ISO 639-3"
+    assert call("language", "new", "sw")[0] == 2
+
+    path = project / "params" / "languages" / "sw.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("swh_Latn", "swe_Latn"), encoding="utf-8")
+    code, out, _ = call("language", "check", "sw")
+    assert code == 1 and "wrong    NLLB: swe_Latn is another language; write swh_Latn" in out
+
+
+def test_language_check_takes_a_code_or_all(call: Call, project: Path):
+    assert call("language", "check")[0] == call("language", "check", "hi", "--all")[0] == 2
+    code, out, err = call("language", "check", "sww")
+    assert (code, out) == (2, "") and "language `sww`: it has no file in params/languages" in err
+
+
+def test_language_review(call: Call, project: Path):
+    code, out, _ = call("language", "review", "pt", "--by", "native speaker", "--when", "2026-11-01")
+    assert code == 0 and "reviewed  params/prompts/information/pt.yaml" in out
+    assert "by native speaker on 2026-11-01" in call("language", "check", "pt")[1]
+    assert call("language", "review", "pt")[0] == 2

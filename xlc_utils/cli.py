@@ -17,6 +17,9 @@ app = typer.Typer(
     help="Re-run two papers on multilingual LLM evaluation: seven notebooks, one params file.",
 )
 
+language_app = typer.Typer(no_args_is_help=True, help="Add a language, and check everything about it.")
+app.add_typer(language_app, name="language")
+
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 ParamsFile = Annotated[Path, typer.Argument(metavar="PARAMS", help="A params file, such as params/demo.yaml.")]
@@ -94,6 +97,55 @@ def audit(
         typer.echo(f"Written: {audit.FILE}")
     else:
         typer.echo(audit.rendered(audit.audit_table()))
+
+
+Code = Annotated[str, typer.Argument(metavar="CODE", help="A language code of BCP 47, such as sw or zh-Hant.")]
+
+
+@language_app.command("new")
+def language_new(code: Code) -> None:
+    """Write params/languages/CODE.yaml, filled from what libraries know; say what is missing."""
+    from xlc_utils.registry.files import project_root, shown
+    from xlc_utils.running import new_language
+
+    path, lacking = new_language.create(project_root(), code)
+    typer.echo(f"Written: {shown(path)}. Answer the questions in it.")
+    typer.echo(new_language.told(lacking))
+    typer.echo(f"Then: xlc language check {path.stem}")
+
+
+@language_app.command("check")
+def language_check(
+    code: Annotated[str, typer.Argument(metavar="[CODE]", help="A registered language.")] = "",
+    all_: Annotated[bool, typer.Option("--all", help="Every language, a line each.")] = False,
+) -> None:
+    """Check all that can be checked about a language: OK, missing or wrong; exit code 1 if something is wrong."""
+    from xlc_utils.registry.files import project_root
+    from xlc_utils.running import language_check as check
+
+    if bool(code) == all_:
+        raise Problem("xlc language check", "it takes a code, or --all", "write `xlc language check sw`, say")
+    rows = check.table(project_root()) if all_ else [(code, "", list(check.checks(project_root(), code)))]
+    typer.echo(check.summary(rows) if all_ else "\n".join(map(str, rows[0][2])))
+    raise typer.Exit(int(any(line.state == "wrong" for *_, found in rows for line in found)))
+
+
+@language_app.command("review")
+def language_review(
+    code: Code,
+    by: Annotated[str, typer.Option(metavar="ROLE", help="Who has read the texts, such as 'native speaker, teacher'.")],
+    when: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="The day; today if not given.")] = "",
+) -> None:
+    """Record that a native speaker has read all texts of a language as they are now."""
+    from datetime import date
+
+    from xlc_utils.registry import languages, reviews
+    from xlc_utils.registry.files import project_root
+
+    root = project_root()
+    key = languages.read(root, code).code
+    for name in reviews.record(root, key, by, when or date.today().isoformat()):
+        typer.echo(f"reviewed  {name}")
 
 
 def _checked(params_file: Path, changes: list[str], keys: bool = True):

@@ -44,10 +44,10 @@ def gaps(root: Path, language: Language) -> list[Gap]:
     Raises:
         Problem: a file of its texts is broken.
     """
-    return [*_of_the_file(language), *_of_the_texts(root, language.code)]
+    return [*of_the_file(language), *_of_the_texts(root, language.code)]
 
 
-def _of_the_file(language: Language) -> Iterator[Gap]:
+def of_the_file(language: Language) -> Iterator[Gap]:
     if None in (language.glottocode, language.glottolog_family, language.glottolog_branch):
         what = "`glottocode`, `glottolog_family` or `glottolog_branch` is not filled in"
         yield Gap("Glottolog", what, "look the language up at glottolog.org")

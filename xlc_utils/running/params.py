@@ -12,7 +12,7 @@ from xlc_utils.chat import replay
 from xlc_utils.evaluation.rules import NO_CLAIMS, WITH_TEXT
 from xlc_utils.registry import languages, models, prompts
 from xlc_utils.registry.files import Names, StrictModel, nearest, parse, read_yaml, shown, suggestion, wrong
-from xlc_utils.registry.models import Registry
+from xlc_utils.registry.models import Registry, Translator
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.translation import firefox_models
@@ -192,20 +192,20 @@ def translator_for(params: Params, root: Path, registry: Registry, source: str, 
         registry: models and translators.
         source, target: language codes, one of them English.
     """
+    able = (name for name in params.translators if translates(registry.translators[name], root, source, target))
+    return next(able, None)
+
+
+def translates(entry: Translator, root: Path, source: str, target: str) -> bool:
+    """Whether a translator knows a direction, as its entry in models.yaml and the examples say."""
     other = source if target == "en" else target
-    in_nllb = languages.read(root, other).nllb is not None
-    for name in params.translators:
-        entry = registry.translators[name]
-        able = {
-            "nllb": in_nllb,
-            "nllb_ctranslate2": in_nllb,
-            "firefox": (entry.source, entry.target) == (source, target),
-            "firefox_releases": (source, target) in firefox_models.pinned(),
-            "few_shot": prompts.has_translation_shots(root, other),
-        }
-        if able[entry.backend]:
-            return name
-    return None
+    if entry.backend == "firefox":
+        return (entry.source, entry.target) == (source, target)
+    if entry.backend == "firefox_releases":
+        return (source, target) in firefox_models.pinned()
+    if entry.backend == "few_shot":
+        return prompts.has_translation_shots(root, other)
+    return languages.read(root, other).nllb is not None
 
 
 def _check_languages(params: Params, known: dict, where: str) -> None:
