@@ -15,8 +15,9 @@ test: .venv/dev.stamp
 lab: .venv/lab.stamp
 	$(BIN)/jupyter lab notebooks
 
+# Known answers through translators and evaluators; 05 to 07 would only repeat what the demo shows.
 ruler: .venv/demo.stamp
-	$(BIN)/xlc run params/ruler.yaml
+	$(BIN)/xlc run params/ruler.yaml --only 01,02,03,04
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

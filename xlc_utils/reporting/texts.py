@@ -17,7 +17,8 @@ def side_by_side(rows: pd.DataFrame, columns: Sequence[str], languages: dict[str
 
     Args:
         rows: with a column ``language`` (a key) and ``columns``.
-        columns: what to show; ``text`` and ``prompt`` are in the row's language, everything else is English.
+        columns: what to show; ``text`` and ``prompt`` are in the row's language, everything else is English. Where
+            ``rows`` has ``missing`` and ``added`` (claims, one a line), what is added is marked in ``english``.
         languages: the registry.
 
     Returns:
@@ -35,4 +36,13 @@ def _cell(row: pd.Series, column: str, languages: dict[str, Language]) -> str:
     language = languages[code]
     side = "right" if language.direction == "rtl" else "left"
     style, text = _STYLE.format(side=side), escape(str(row[column]))
+    if column == "english":
+        text = _marked(text, str(row.get("added", "")))
     return f'<td lang="{code}" dir="{language.direction}" style="{style}">{text}</td>'
+
+
+def _marked(text: str, claims: str) -> str:
+    """``text``, escaped, with the claims marked that stand in it word for word."""
+    for claim in filter(None, claims.split("\n")):
+        text = text.replace(escape(claim), f"<mark>{escape(claim)}</mark>")
+    return text
