@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xlc_utils.translation.degeneration import loop, problem
+from xlc_utils.registry import languages
+from xlc_utils.translation import degeneration, known_degeneration
+from xlc_utils.translation.degeneration import in_wrong_script, length_band, loop, problem
 
 
 @pytest.mark.parametrize(
@@ -128,3 +131,54 @@ def test_what_cannot_be_a_translation_is_told(source: str, translation: str, lan
 )
 def test_a_translation_is_left_alone(source: str, translation: str, language: str):
     assert problem(source, translation, language) is None
+
+
+def test_known_cases_are_told_as_well_as_the_committed_table_says(root):
+    cases = known_degeneration.cases(root)
+    codes = {c.source_language for c in cases} | {c.target_language for c in cases}
+    assert len(cases) >= 120 and len(codes - {"en"}) >= 15
+    committed = pd.read_csv(known_degeneration.COMMITTED)
+    pd.testing.assert_frame_equal(known_degeneration.measured(root), committed, check_dtype=False)
+    of_all = committed.set_index("wrong").loc["anything"]
+    assert of_all["precision"] == 1 and of_all["recall"] >= 0.9
+
+
+def test_legitimate_repetition_raises_no_alarm(root):
+    good = [c for c in known_degeneration.cases(root) if c.wrong is None]
+    alarms = [c for c in good if problem(c.source, c.text, c.source_language, c.target_language)]
+    assert len(good) >= 60 and not alarms
+
+
+def test_the_usual_lengths_are_those_of_the_known_sentences(root):
+    committed = pd.read_csv(degeneration.LENGTHS)
+    pd.testing.assert_frame_equal(known_degeneration.lengths(root), committed)
+    assert set(committed["language"]) == set(languages.load(root))
+
+
+def test_a_band_mirrors_the_opposite_direction():
+    low, high = length_band("ja", "en")
+    back_low, back_high = length_band("en", "ja")
+    assert low * back_high == pytest.approx(1) and high * back_low == pytest.approx(1)
+    assert low > length_band("de", "en")[0], "Japanese packs more into a character"
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "wrong"),
+    [
+        ("Water boils at a hundred degrees.", "en", False),
+        ("Вода кипит при ста градусах.", "en", True),
+        ("Water boils at a hundred degrees.", "hi", True),
+        ("NASA ने GPS को बनाया।", "hi", False),
+        ("水は百度で沸騰します。", "ja", False),
+        ("물은 백 도에서 끓어 수증기가 된다.", "ja", True),
+        ("Вода", "en", False),  # too short to tell from a name
+    ],
+)
+def test_a_wrong_script_is_told(text: str, language: str, wrong: bool):
+    assert in_wrong_script(text, language) is wrong
+
+
+def test_a_text_that_says_all_twice_is_degenerate():
+    said = "The lake gave them water and fish."
+    assert problem("Der See gab ihnen Wasser und Fisch.", f"{said} {said}", "de") == "says everything twice"
+    assert problem("Ja, das ist so. Ja, das ist so.", "Yes, that is so. Yes, that is so.", "de") is None

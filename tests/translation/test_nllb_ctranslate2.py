@@ -93,7 +93,7 @@ def test_samples_are_those_of_transformers(checkpoints, monkeypatch):
     def first_samples(subject) -> list[str]:
         seen = {}
 
-        def problem(sentence, text, language):
+        def problem(sentence, text, *languages):
             seen.setdefault(sentence, []).append(text)
             return "repeats" if len(seen[sentence]) == 1 else None
 

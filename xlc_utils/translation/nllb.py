@@ -114,18 +114,18 @@ class NllbTranslator:
         tokens = self._tokenised(distinct, source)
         forced = self._language_token(target)
         decoded = self._decoded(tokens, forced, told=told)
-        found = [self._judged(s, d, source) for s, d in zip(distinct, decoded, strict=True)]
+        found = [self._judged(s, d, source, target) for s, d in zip(distinct, decoded, strict=True)]
         for attempt in range(1, 1 + MAX_RESAMPLES):
             bad = [i for i, translation in enumerate(found) if translation.outcome is Outcome.DEGENERATE]
             seeds = [_seed(self._seed, attempt, source, target, distinct[i]) for i in bad]
             for i, sample in zip(bad, self._decoded([tokens[i] for i in bad], forced, seeds), strict=True):
-                best = min(found[i], self._judged(distinct[i], sample, source), key=_rank)
+                best = min(found[i], self._judged(distinct[i], sample, source, target), key=_rank)
                 found[i] = replace(best, attempts=1 + attempt)
         return found
 
-    def _judged(self, sentence: str, decoded: list[int], source: str) -> Translation:
+    def _judged(self, sentence: str, decoded: list[int], source: str, target: str) -> Translation:
         text = self._tokenizer.decode(decoded, skip_special_tokens=True, clean_up_tokenization_spaces=False).strip()
-        if wrong := degeneration.problem(sentence, text, source):
+        if wrong := degeneration.problem(sentence, text, source, target):
             return Translation(text, Outcome.DEGENERATE, self.name, detail=wrong)
         if decoded[-1:] != [self._tokenizer.eos_token_id]:
             return Translation(text, Outcome.TRUNCATED, self.name, detail=f"no end within {self._max_tokens} tokens")

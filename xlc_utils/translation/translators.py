@@ -83,17 +83,17 @@ class FewShotTranslator:
             sampling = Sampling(self._max_tokens, stop=("\n",), seed=self._seed, sample=attempt, **how)
             replies = self._model.complete([self._chat(sentences[i], source, target) for i in waiting], sampling)
             for i, reply in zip(waiting, replies, strict=True):
-                new = self._judged(sentences[i], reply, source, attempt + 1)
+                new = self._judged(sentences[i], reply, (source, target), attempt + 1)
                 old = found.get(i, new)
                 worse = _RANKED.index(new.outcome) > _RANKED.index(old.outcome)
                 found[i] = replace(old, attempts=new.attempts) if worse else new
             waiting = [i for i in waiting if found[i].outcome in (Outcome.DEGENERATE, Outcome.TRUNCATED)]
         return [found[i] for i in range(len(sentences))]
 
-    def _judged(self, sentence: str, reply, source: str, attempts: int) -> Translation:
+    def _judged(self, sentence: str, reply, direction: tuple[str, str], attempts: int) -> Translation:
         if reply.outcome in (Outcome.ERROR, Outcome.REFUSED):
             return Translation("", reply.outcome, self.name, attempts, reply.detail)
-        wrong = degeneration.problem(sentence, reply.text, source)
+        wrong = degeneration.problem(sentence, reply.text, *direction)
         if wrong:
             return Translation(reply.text, Outcome.DEGENERATE, self.name, attempts, wrong)
         return Translation(reply.text, reply.outcome, self.name, attempts, reply.detail)
@@ -133,10 +133,10 @@ class FirefoxTranslator:
         if self._engine is None:
             self._engine = self._loaded()
         once = {s: self._engine.translate(s) for s in dict.fromkeys(sentences)}
-        return [self._judged(s, once[s], source) for s in sentences]
+        return [self._judged(s, once[s], source, target) for s in sentences]
 
-    def _judged(self, sentence: str, text: str, source: str) -> Translation:
-        wrong = degeneration.problem(sentence, text, source)
+    def _judged(self, sentence: str, text: str, source: str, target: str) -> Translation:
+        wrong = degeneration.problem(sentence, text, source, target)
         return Translation(text, Outcome.DEGENERATE if wrong else Outcome.OK, self.name, detail=wrong or "")
 
     def _loaded(self):
