@@ -28,9 +28,9 @@ def project(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEndpoint]:
     """A `FakeEndpoint`; clients do not wait between their attempts."""
-    import openai
+    from xlc_utils.chat import pacing
 
-    monkeypatch.setattr(openai.OpenAI, "_calculate_retry_timeout", lambda *_: 0.0)
+    monkeypatch.setattr(pacing, "FIRST_WAIT", 0.0)
     fake = FakeEndpoint()
     yield fake
     fake.stop()

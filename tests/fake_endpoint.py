@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import struct
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,13 +14,16 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """One HTTP response of the fake endpoint. ``seconds`` is how long it lets the client wait."""
+    """One HTTP response of the fake endpoint. ``seconds`` is how long the client waits; ``breaks`` is how it ends
+    badly: "reset" (no answer at all), "half" (of the body, then it hangs up) or "drip" (a byte now and then).
+    """
 
     body: Any = None  # JSON if it is not bytes
     status: int = 200
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    breaks: str = ""
 
 
 def completion(text: str | None = "Fine.", finish_reason: str = "stop", **message: Any) -> Answer:
@@ -74,8 +80,25 @@ class FakeEndpoint:
                 for name, value in {"Content-Type": answer.content_type, **answer.headers}.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
+                with contextlib.suppress(ConnectionError):  # a client that has given up
+                    self._send(answer, content)
+
+            def _send(self, answer: Answer, content: bytes) -> None:
+                if answer.breaks == "reset":
+                    self.close_connection = True
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    self.connection.close()
+                    return
                 self.end_headers()
-                self.wfile.write(content)
+                if answer.breaks == "half":
+                    self.wfile.write(content[: len(content) // 2])
+                    self.close_connection = True
+                elif answer.breaks == "drip":
+                    for i in range(len(content)):
+                        self.wfile.write(content[i : i + 1])
+                        endpoint._stopping.wait(0.05)
+                else:
+                    self.wfile.write(content)
 
             def log_message(self, *_: Any) -> None:
                 """Nothing on the terminal."""

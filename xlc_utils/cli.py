@@ -68,6 +68,35 @@ def status(run_name: RunName) -> None:
 
 
 @app.command()
+def calls(
+    run_name: RunName,
+    errors: Annotated[bool, typer.Option("--errors", help="Show why calls failed.")] = False,
+    export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all calls as JSON lines.")] = None,
+    import_: Annotated[Path | None, typer.Option("--import", metavar="FILE", help="Enter exported calls.")] = None,
+) -> None:
+    """List a run's model calls, or take them to another machine and back."""
+    from xlc_utils.chat import exchange
+    from xlc_utils.chat.record import Record
+    from xlc_utils.registry.files import project_root
+    from xlc_utils.running.status import record_of
+
+    root = project_root()
+    # Calls may be entered before a run has begun: it will not ask them.
+    record = Record(root / "results" / run_name / "calls.sqlite") if import_ else record_of(root, run_name)
+    if record.repaired:
+        typer.echo(record.repaired, err=True)
+    if import_:
+        new, total = exchange.import_(record, import_)
+        typer.echo(f"{new} of {total} calls are new.")
+    if export:
+        typer.echo(f"{exchange.export(record, export)} calls written to {export}.")
+    if errors:
+        typer.echo(exchange.errors_text(record))
+    elif not (export or import_):
+        typer.echo(exchange.calls_text(record))
+
+
+@app.command()
 def doctor() -> None:
     """Check each part of the installation: one line a part, OK or FAIL with the remedy."""
     from xlc_utils.registry.files import project_root

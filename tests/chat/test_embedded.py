@@ -125,7 +125,7 @@ def toy() -> None:
 def serve(said, name: str, root: Path) -> None:
     entry = models.load(root).model(name)
     served = make_backend(name, entry)
-    said.send([str(client.base_url) for client in served._clients])
+    said.send([server.url for server in served._servers])
     signal.pause()
 
 
@@ -158,8 +158,7 @@ def backend(root: Path, toy):
 
 
 def answers(backend, chats: list[Chat], sampling: Sampling) -> list:
-    replies: dict = {}
-    backend.ask(chats, sampling, lambda index, reply: replies.update({index: reply}))
+    replies = {index: reply for batch in backend.ask(chats, sampling) for index, reply in batch}
     return [replies[i] for i in range(len(chats))]
 
 
@@ -197,7 +196,7 @@ def test_the_server_is_not_asked_through_a_proxy(backend, monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     chat = Chat(completion="Q: A colour?\nA: Red.\n\nQ: A river?\nA:")
     assert answers(backend, [chat], Sampling(max_tokens=2))[0].outcome in (Outcome.OK, Outcome.TRUNCATED)
-    assert embedded._done(f"{backend._clients[0].base_url}".removesuffix("/v1/") + "/slots/0?action=erase", {})
+    assert embedded._done(backend._servers[0].url.removesuffix("/v1") + "/slots/0?action=erase", {})
 
 
 @pytest.mark.models

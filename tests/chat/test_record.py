@@ -17,11 +17,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_endpoint import Answer, FakeEndpoint, completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
-from xlc_utils.chat.record import KEPT, Record, RecordedModel
+from xlc_utils.chat.budget import Budget
+from xlc_utils.chat.openai_api import OpenAIBackend
+from xlc_utils.chat.record import KEPT, Call, Record, RecordedModel, new_owner
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 
@@ -38,11 +41,14 @@ class Backend:
         self.asked: list[str] = []
         self.script = script
 
-    def ask(self, chats, sampling, on_reply):
+    def ask(self, chats, sampling):
         for index, chat in enumerate(chats):
             question = chat.messages[-1][1]
             self.asked.append(question)
-            on_reply(index, self.script[question].pop(0) if self.script.get(question) else reply(question.upper()))
+            yield [(index, self.script[question].pop(0) if self.script.get(question) else reply(question.upper()))]
+
+    def waiting(self) -> str:
+        return ""
 
 
 def reply(text: str = "A", outcome: Outcome = Outcome.OK, **more) -> Reply:
@@ -53,6 +59,10 @@ def reply(text: str = "A", outcome: Outcome = Outcome.OK, **more) -> Reply:
 
 def chats(*questions: str) -> list[Chat]:
     return [Chat.user(q) for q in questions]
+
+
+def put(record: Record, key: str, given: Reply, question: str = "q") -> None:
+    record.put([Call(key, "m", IDENTITY, Chat.user(question), GREEDY, given, time.time())])
 
 
 @pytest.fixture
@@ -166,25 +176,29 @@ def test_attempts_tokens_and_errors_are_counted(record: Record):
 def test_a_kept_reply_is_never_written_over(record: Record):
     key = call_key(IDENTITY, Chat.user("q"), GREEDY)
     for text, outcome in (("first", Outcome.TRUNCATED), ("second", Outcome.OK), ("", Outcome.ERROR)):
-        record.put(key, "m", Chat.user("q"), GREEDY, reply(text, outcome))
+        put(record, key, reply(text, outcome))
     assert record.get([key])[key].text == "first"
     assert record.known([key, "other"]) == 1
 
 
-def test_of_two_that_ask_at_once_both_use_the_recorded_reply(record: Record):
-    class Slower(Backend):
-        def ask(self, chats, sampling, on_reply):
-            model_of(Record(record.path), Backend(q=[reply("theirs")])).complete(chats, sampling)
-            super().ask(chats, sampling, on_reply)
+def test_a_reply_that_was_recorded_meanwhile_is_the_one_that_is_used(record: Record):
+    """As when a colleague's answers are imported while the call is in flight."""
 
-    assert model_of(record, Slower(q=[reply("ours")])).complete(chats("q"), GREEDY)[0].text == "theirs"
+    class Slower(Backend):
+        def ask(self, chats, sampling):
+            chats = list(chats)
+            put(Record(record.path), call_key(IDENTITY, chats[0], sampling), reply("theirs"))
+            yield from super().ask(chats, sampling)
+
+    said = model_of(record, Slower(q=[reply("ours")])).complete(chats("q", "r"), GREEDY)
+    assert [r.text for r in said] == ["theirs", "R"]
 
 
 def test_the_record_comes_before_the_use(record: Record):
     key = call_key(IDENTITY, Chat.user("q"), GREEDY)
     seen = []
     model_of(
-        record, Backend(), progress=lambda done, total: seen.append((done, total, Record(record.path).known([key])))
+        record, Backend(), progress=lambda done, total, _: seen.append((done, total, Record(record.path).known([key])))
     ).complete(chats("q"), GREEDY)
     assert seen == [(1, 1, 1)]
 
@@ -204,7 +218,7 @@ def test_a_reply_comes_back_as_it_was(text, detail, seconds, logprobs):
     )
     with tempfile.TemporaryDirectory() as folder:
         record = Record(Path(folder) / "calls.sqlite")
-        record.put("k", "m", Chat.user(text), GREEDY, given_reply)
+        put(record, "k", given_reply, text)
         assert record.get(["k"]) == {"k": replace(given_reply, recorded=True)}
         record.close()
 
@@ -214,7 +228,8 @@ def test_a_hundred_thousand_keys_are_looked_up_fast(record: Record):
         (f"k{i}", "m", "ok", "{}", '{"text": "t", "outcome": "ok", "logprobs": []}', 1, 1, 0.1, 1, 0.0)
         for i in range(1000)
     ]
-    record._write("insert into calls values (?,?,?,?,?,?,?,?,?,?)", rows)
+    with record._transaction() as db:
+        db.executemany("insert into calls values (?,?,?,?,?,?,?,?,?,?)", rows)
     start = time.perf_counter()
     assert record.known([f"k{i}" for i in range(100_000)]) == 1000
     assert time.perf_counter() - start < 3
@@ -241,7 +256,7 @@ def forked(work, *args) -> multiprocessing.Process:
 def write_many(path: Path, prefix: str, count: int, committed=None) -> None:
     record = Record(path)
     for i in range(count):
-        record.put(f"{prefix}{i}", "m", Chat.user("q"), GREEDY, reply(f"{prefix}{i} " * 400))
+        put(record, f"{prefix}{i}", reply(f"{prefix}{i} " * 400))
         if committed:
             committed.send(i)
 
@@ -309,6 +324,118 @@ def _caught(work, name, failures) -> None:
         failures.append(error)
 
 
+# ---- two processes on one run ----------------------------------------------------------------------------------------
+def ask_all(path: Path, url: str, said) -> None:
+    backend = OpenAIBackend("m", IDENTITY, "m", [url], concurrency=4)
+    model = RecordedModel("m", IDENTITY, lambda: backend, Record(path))
+    said.send([r.text for r in model.complete(chats(*map(str, range(120))), GREEDY)])
+
+
+def echo(request: dict) -> Answer:
+    answer = completion("re " + request["body"]["messages"][-1]["content"])
+    answer.seconds = 0.01
+    return answer
+
+
+def test_two_processes_share_the_work_and_ask_nothing_twice(tmp_path: Path, endpoint: FakeEndpoint):
+    endpoint.otherwise = echo
+    path = tmp_path / "calls.sqlite"
+    pipes = [multiprocessing.Pipe(duplex=False) for _ in range(2)]
+    processes = [forked(ask_all, path, endpoint.url, there) for _, there in pipes]
+    texts = [here.recv() for here, _ in pipes]
+    for process in processes:
+        process.join(30)
+        assert process.exitcode == 0
+    assert texts == [[f"re {i}" for i in range(120)]] * 2
+    asked = [r["body"]["messages"][-1]["content"] for r in endpoint.requests]
+    assert len(asked) == len(set(asked)) == 120
+    assert Record(path)._rows("select count(*) from claims") == [(0,)]
+
+
+def test_what_a_killed_process_had_claimed_is_asked_again(tmp_path: Path, endpoint: FakeEndpoint):
+    path = tmp_path / "calls.sqlite"
+    endpoint.otherwise = lambda request: replace(echo(request), seconds=30)
+    here, there = multiprocessing.Pipe(duplex=False)
+    process = forked(ask_all, path, endpoint.url, there)
+    while len(endpoint.requests) < 4:
+        assert process.is_alive()
+        time.sleep(0.01)
+    assert Record(path).claim([call_key(IDENTITY, chats("0")[0], GREEDY)], new_owner()) == [], "it is being asked"
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    endpoint.otherwise = echo
+    ask_all(path, endpoint.url, there)
+    assert here.recv() == [f"re {i}" for i in range(120)]
+    assert len(endpoint.requests) == 120 + 4, "no more than what was in flight is asked again"
+
+
+def test_a_failure_of_another_process_is_asked_by_this_one(record: Record):
+    """It waits while the other asks, and takes the call over once it has failed."""
+    key, other = call_key(IDENTITY, Chat.user("q"), GREEDY), new_owner()
+    assert record.claim([key], other) == [key] and record.claim([key], new_owner()) == []
+    waited = []
+
+    def progress(done: int, total: int, waiting: str) -> None:
+        waited.append(waiting)
+        if waiting:
+            put(Record(record.path), key, reply("", Outcome.ERROR, detail="HTTP 500"))
+
+    said = model_of(record, Backend(), progress=progress).complete(chats("q"), GREEDY)
+    assert [r.text for r in said] == ["Q"] and waited == ["1 are asked by another process", ""]
+
+
+# ---- what is asked again, and when it is enough ----------------------------------------------------------------------
+def test_refusals_are_asked_again_if_told_so(record: Record):
+    backend = Backend(a=[reply("no", Outcome.REFUSED), reply("no!", Outcome.REFUSED)])
+    assert model_of(record, backend).complete(chats("a"), GREEDY)[0].text == "no"
+    again = model_of(record, backend, again=["refused"])
+    assert [again.complete(chats("a"), GREEDY)[0].text for _ in range(3)] == ["no!", "A", "A"]
+    assert record.summary()[0]["attempts"] == 3 and backend.asked == ["a"] * 3
+
+
+@pytest.mark.parametrize(
+    ("limits", "key"),
+    [
+        ({"tokens": 80}, "budget_tokens"),
+        ({"dollars": 80e-6, "prices": {"m": (1.0, 1.0)}}, "budget_dollars"),
+        ({"minutes": 1, "deadline": 0.0}, "budget_minutes"),
+    ],
+)
+def test_a_spent_budget_stops_and_a_larger_one_goes_on(record: Record, limits: dict, key: str):
+    questions, backend = [f"q{i}" for i in range(30)], Backend()
+    with pytest.raises(Problem, match=f"key `{key}`: .*raise it and run again; what was answered is kept"):
+        model_of(record, backend, budget=Budget(**limits)).complete(chats(*questions), GREEDY)
+    assert len(backend.asked) == (0 if key == "budget_minutes" else 10), "8 tokens a call"
+    assert len(model_of(record, backend).complete(chats(*questions), GREEDY)) == 30
+    assert backend.asked == questions
+
+
+# ---- a torn log ------------------------------------------------------------------------------------------------------
+def torn(path: Path, cut: int) -> Path:
+    """A copy of a record with its write-ahead log cut short, as a power cut leaves it."""
+    copy = path.parent / f"cut{cut}" / path.name
+    copy.parent.mkdir()
+    for suffix in ("", "-wal"):
+        copy.with_name(copy.name + suffix).write_bytes(path.with_name(path.name + suffix).read_bytes())
+    log = copy.with_name(copy.name + "-wal")
+    os.truncate(log, log.stat().st_size - cut)
+    return copy
+
+
+def test_a_write_that_was_cut_short_is_dropped_and_told(record: Record):
+    for i in range(5):
+        put(record, f"k{i}", reply("a" * 10_000))
+    for cut in (1, 2000, 4096, 4097):
+        copy = Record(torn(record.path, cut))
+        assert "calls.sqlite: a write that was cut short was dropped; what it held is asked again" in copy.repaired
+        assert copy.known([f"k{i}" for i in range(5)]) == 4
+        put(copy, "k4", reply("again"))
+        again = Record(copy.path)
+        assert again.repaired == "" and again.known([f"k{i}" for i in range(5)]) == 5
+        assert again._rows("pragma integrity_check") == [("ok",)]
+    assert Record(torn(record.path, 0)).repaired == ""
+
+
 # ---- bad files, full disks -------------------------------------------------------------------------------------------
 def test_a_file_that_is_no_record_is_named(tmp_path: Path):
     path = tmp_path / "calls.sqlite"
@@ -330,7 +457,7 @@ def test_a_file_damaged_in_its_middle_is_told_when_it_is_read(tmp_path: Path):
     path = tmp_path / "calls.sqlite"
     record = Record(path)
     for i in range(200):
-        record.put(f"k{i}", "m", Chat.user("q" * 100), GREEDY, reply("a" * 300))
+        put(record, f"k{i}", reply("a" * 300), "q" * 100)
     record.close()
     content = bytearray(path.read_bytes())
     content[4096 * 2 : -4096] = b"\xff" * (len(content) - 4096 * 3)
@@ -341,9 +468,9 @@ def test_a_file_damaged_in_its_middle_is_told_when_it_is_read(tmp_path: Path):
 
 
 def test_a_reply_changed_by_hand_is_told(record: Record):
-    record.put("k", "m", Chat.user("q"), GREEDY, reply())
+    put(record, "k", reply())
     for text in ('{"text": "t"', '{"text": "t"}', '{"text": "t", "outcome": "good", "logprobs": []}', "[]"):
-        record._write("update calls set reply=?", [(text,)])
+        record._rows("update calls set reply=?", [text])
         with pytest.raises(Problem, match="changed by hand"):
             record.get(["k"])
 
@@ -355,7 +482,7 @@ def full(record: Record) -> None:
 
 def fill(record: Record) -> int:
     for i in range(1000):
-        record.put(f"k{i}", "m", Chat.user("q"), GREEDY, reply("a" * 2000))
+        put(record, f"k{i}", reply("a" * 2000))
     return i
 
 
@@ -368,7 +495,7 @@ def test_a_full_disk_is_told_and_what_was_answered_stays(record: Record):
     stored = record.summary()[0]["calls"]
     assert stored > 0
     record._rows("pragma max_page_count=1000000")  # space was freed
-    record.put("more", "m", Chat.user("q"), GREEDY, reply())
+    put(record, "more", reply())
     assert Record(record.path).summary()[0]["calls"] == stored + 1
 
 
@@ -416,7 +543,7 @@ def write_as_nobody(path: Path, said) -> None:
         os.setgid(65534)
         os.setuid(65534)
     try:
-        Record(path).put("k", "m", Chat.user("q"), GREEDY, reply())
+        put(Record(path), "k", reply())
     except Problem as problem:
         said.send(str(problem))
     said.close()

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from child import ended, is_running, wait_for, write_notebook, xlc
+from fake_endpoint import completion
 
 from xlc_utils.chat.base import Chat, Reply, Sampling
-from xlc_utils.chat.record import Record
+from xlc_utils.chat.record import Call, Record
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running import pipeline
-from xlc_utils.running.params import load
+from xlc_utils.running.imports import reached
+from xlc_utils.running.params import check, load
 from xlc_utils.running.pipeline import code_hash, notebooks, run_pipeline, selected
 
 WRITE = 'import pandas as pd\nrun.write_csv("numbers", pd.DataFrame({"n": [run.params.seed]}))'
@@ -163,25 +167,79 @@ def test_other_answers_in_a_file_of_answers_are_a_change(in_process, project: Pa
     assert executed(project, three, models=["mine.csv"]) == "03"
 
 
-def test_the_plain_files_and_the_package_are_part_of_what_may_change(project: Path, root: Path):
-    before = code_hash(project)
-    assert before == code_hash(project) == code_hash(root)
+def test_the_plain_files_of_the_run_s_languages_are_part_of_what_may_change(project: Path, three: Path):
+    [notebook] = [n for n in notebooks(project) if n.number == "03"]
+
+    def code() -> str:
+        return code_hash(project, notebook, ("en", "es"))
+
+    before = code()
+    assert before == code()
     (project / "params" / "another.yaml").write_text("run_name: another\n")
-    assert code_hash(project) == before, "another run's parameters are no part of this one"
-    for name in (
-        "models.yaml",
-        "empathy_examples.yaml",
-        "languages/es.yaml",
-        "prompts/information/es.yaml",
-        "prompts/instructions/verify_claim.txt",
-        "known_answers/facts.yaml",
-    ):
+    assert code() == before, "another run's parameters are no part of this one"
+    for name, matters in {
+        "models.yaml": True,
+        "empathy_examples.yaml": True,
+        "languages/es.yaml": True,
+        "languages/pt.yaml": True,  # the detector knows all languages
+        "prompts/information/es.yaml": True,
+        "prompts/information/pt.yaml": False,
+        "known_answers/information/pt.yaml": False,
+        "prompts/instructions/verify_claim.txt": True,
+        "known_answers/facts.yaml": True,
+    }.items():
         path = project / "params" / name
         content = path.read_bytes()
         path.write_bytes(content + b"\n")
-        assert code_hash(project) != before, name
+        assert (code() != before) is matters, name
         path.write_bytes(content)
-    assert code_hash(project) == before
+    assert code() == before
+
+
+def test_a_notebook_is_executed_again_when_code_it_reaches_has_changed(root: Path, tmp_path: Path):
+    """A change to the figures is none to notebook 01; one to the statistics is one to 04, through what it imports."""
+    package = tmp_path / "xlc_utils"
+    shutil.copytree(root / "xlc_utils", package, ignore=shutil.ignore_patterns("__pycache__"))
+    sources = {n.number: pipeline._sources(n) for n in notebooks(root)}
+    files = {number: {p.relative_to(package).as_posix() for p in reached(s, package)} for number, s in sources.items()}
+    assert all({"running/run.py", "chat/record.py", "registry/models.py"} <= found for found in files.values())
+    assert "statistics/intervals.py" in files["04"] and "judges/data/human_ratings.csv" in files["06"]
+    assert "reporting/audit/paper_a.py" in files["07"] and "reporting/audit/paper_a.py" not in files["01"]
+    assert "empathy/two_core.py" in files["05"] and "empathy/two_core.py" not in files["04"]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import pkg.a", {"__init__.py", "a.py"}),
+        ("from pkg import a", {"__init__.py", "a.py"}),
+        (
+            "%matplotlib inline\nfrom pkg.sub.b import f",
+            {"__init__.py", "sub/__init__.py", "sub/b.py", "a.py", "sub/t.csv"},
+        ),
+        ("def f():\n    import pkg.a", {"__init__.py", "a.py"}),
+        ("import json", set()),
+    ],
+)
+def test_imports_are_followed_also_inside_functions_and_relative_ones(tmp_path: Path, source: str, found: set[str]):
+    package = tmp_path / "pkg"
+    (package / "sub").mkdir(parents=True)
+    for name, text in {
+        "__init__.py": "",
+        "a.py": "x = 1",
+        "c.py": "",
+        "sub/__init__.py": "",
+        "sub/b.py": "def f():\n    from ..a import x\n    from . import nothing",
+        "sub/t.csv": "n",
+    }.items():
+        (package / name).write_text(text)
+    assert {p.relative_to(package).as_posix() for p in reached([source], package)} == found
+
+
+def test_limits_are_no_reason_to_execute_again(in_process, project: Path, three: Path):
+    executed(project, three)
+    assert executed(project, three, budget_tokens=5, budget_minutes=1, notebook_minutes=2) == ""
+    assert executed(project, three, ask_again=["refused"]) == "01 02 03", "what was refused is worth another attempt"
 
 
 def test_failed_calls_are_tried_again(in_process, project: Path, three: Path):
@@ -195,9 +253,9 @@ def test_failed_calls_are_tried_again(in_process, project: Path, three: Path):
     executed(project, three, **first)
     assert executed(project, three, **first) == "", "no call has failed: the row says that a file lacks an answer"
     record = Record(project / "results" / "test" / "calls.sqlite")
-    record.put("k", "gpt-4o", Chat.user("?"), Sampling(), Reply("", Outcome.ERROR, detail="HTTP 503"))
+    record.put([Call("k", "gpt-4o", {}, Chat.user("?"), Sampling(), Reply("", Outcome.ERROR, detail="HTTP 503"), 0.0)])
     assert executed(project, three, **first) == "01"
-    record.put("k", "gpt-4o", Chat.user("?"), Sampling(), Reply("!", Outcome.OK))
+    record.put([Call("k", "gpt-4o", {}, Chat.user("?"), Sampling(), Reply("!", Outcome.OK), 0.0)])
     assert executed(project, three, **first) == ""
 
 
@@ -291,3 +349,47 @@ def test_a_killed_run_leaves_no_kernel_behind(sleeping, how: signal.Signals):
     runner.send_signal(how)
     assert wait_for(lambda: runner.poll() is not None, seconds=10)
     assert wait_for(lambda: not is_running(kernel), seconds=20), "the kernel lives on"
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+def test_a_notebook_that_takes_too_long_is_stopped_with_one_sentence(project: Path, write_params):
+    pid = 'import os, pathlib\npathlib.Path("pid").write_text(str(os.getpid()))'
+    write_notebook(project, "01_first", pid, "import time\ntime.sleep(3600)")
+    code, _, err = ended(xlc(project, "run", str(write_params(notebook_minutes=0.05))))
+    assert code == 2 and "Traceback (most" not in err
+    assert err.splitlines()[-1].startswith(
+        "xlc: 01_first: it has taken longer than `notebook_minutes` and was stopped; raise it and run again"
+    )
+    assert wait_for(lambda: not is_running(int((project / "pid").read_text())), seconds=20)
+
+
+def test_a_budget_stops_a_run_and_more_of_it_lets_it_go_on(project: Path, write_params, endpoint):
+    """Through all layers: the params file, papermill, the notebook, the record."""
+    models = project / "params" / "models.yaml"
+    models.write_text(models.read_text().replace("http://localhost:8000/v1", endpoint.url))
+    ask = (
+        "from xlc_utils.chat.base import Chat, Sampling\n"
+        'chats = [Chat.user(f"q{i}") for i in range(40)]\n'
+        'print(len(run.chat("aya-exp-8b").complete(chats, Sampling())), "answers")'
+    )
+    write_notebook(project, "01_first", ask)
+    endpoint.otherwise = lambda request: replace(completion(), seconds=0.1)
+    code, _, err = ended(xlc(project, "run", str(write_params(budget_tokens=18 * 10))))
+    assert code == 2 and "Traceback" not in err
+    assert "xlc: 01_first, cell 4: key `budget_tokens`: " in err and "of 180 tokens are used; raise it" in err
+    asked = len(endpoint.requests)
+    assert 10 <= asked <= 10 + 8, "at most what was in flight is asked beyond the budget"
+    code, out, err = ended(xlc(project, "run", str(write_params(budget_tokens=18 * 1000))))
+    assert code == 0 and "40 answers" in out, err
+    assert len(endpoint.requests) == 40
+
+
+def test_a_budget_in_dollars_needs_prices(project: Path, write_params):
+    models = project / "params" / "models.yaml"
+    entries = yaml.safe_load(models.read_text(encoding="utf-8"))
+    params = load(write_params(models=["known-answers", "gpt-4o"], budget_dollars=2))
+    check(params, project, "params/test.yaml", keys=False)
+    entries["models"]["gpt-4o"]["prices"] = None
+    models.write_text(yaml.safe_dump(entries, allow_unicode=True), encoding="utf-8")
+    with pytest.raises(Problem, match=r"models.yaml: model `gpt-4o`: it has no price.*enter its `prices`"):
+        check(params, project, "params/test.yaml", keys=False)

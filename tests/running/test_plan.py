@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
-from xlc_utils.chat.record import Record
+from xlc_utils.chat.record import Call, Record
 from xlc_utils.registry import models
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.running.params import load
@@ -88,7 +88,8 @@ def test_a_run_that_asks_nobody(root: Path):
 def put(record: Record, model: str, n: int, outcome: Outcome = Outcome.OK) -> None:
     for i in range(n):
         chat, sampling = Chat.user(f"{model} {outcome} {i}"), Sampling()
-        record.put(call_key({"model": model}, chat, sampling), model, chat, sampling, Reply("so", outcome))
+        key = call_key({"model": model}, chat, sampling)
+        record.put([Call(key, model, {"model": model}, chat, sampling, Reply("so", outcome), 0.0)])
 
 
 def test_what_is_recorded_is_counted_once_over_the_steps_of_a_model(project: Path):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from xlc_utils.registry.outcomes import Outcome
@@ -56,19 +56,28 @@ class Reply:
     finish_reason: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of the last attempt
+    attempts: int = 1  # requests that were sent for it
     detail: str = ""  # why it failed or was refused, in the provider's words
     logprobs: tuple[tuple[str, float, tuple[tuple[str, float], ...]], ...] = field(default=())
     recorded: bool = False  # served from the record, not asked now
 
 
 class Backend(Protocol):
-    """Where a model runs. ``ask`` calls ``on_reply(index, reply)`` for each chat as soon as its reply is there."""
+    """Where a model runs."""
 
     #: what identifies the weights behind the name: goes into the key of each recorded call
     identity: dict[str, Any]
 
-    def ask(self, chats: Sequence[Chat], sampling: Sampling, on_reply: Callable[[int, Reply], None]) -> None: ...
+    def ask(self, chats: Iterable[Chat], sampling: Sampling) -> Iterator[list[tuple[int, Reply]]]:
+        """Yields (position of the chat, its reply) in the order they come, each time all that are there by now; now
+        and then an empty list. A chat is taken from ``chats`` when it can be sent and not before: where these end
+        early, what is in flight still comes."""
+        ...
+
+    def waiting(self) -> str:
+        """What is being waited for, in a few words; empty when nothing is out of the ordinary."""
+        ...
 
 
 class ChatModel(Protocol):
@@ -84,7 +93,7 @@ class ChatModel(Protocol):
 def call_key(identity: dict[str, Any], chat: Chat, sampling: Sampling) -> str:
     """SHA-256 of all that determines a reply: the model's identity, what is asked, how it is decoded."""
     asked = {"messages": chat.messages, "completion": chat.completion}
-    what = {"model": identity, "chat": asked, "sampling": asdict(sampling)}
+    what = {"model": identity, "chat": asked, "sampling": vars(sampling)}
     return hashlib.sha256(json.dumps(what, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

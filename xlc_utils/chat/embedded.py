@@ -5,6 +5,7 @@ The server dies with the process, whatever kills it. The same request gives the 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import importlib.util
@@ -12,7 +13,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import urllib.request
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from xlc_utils.chat.base import Chat, Sampling
 from xlc_utils.chat.openai_api import OpenAIBackend
 from xlc_utils.registry.cache import cache_folder
+from xlc_utils.registry.files import temporary_folder
 from xlc_utils.registry.problems import Problem
 
 INSTALL = 'run `python -m pip install -e ".[demo]"`'
@@ -135,17 +136,17 @@ class EmbeddedBackend(OpenAIBackend):
     def __init__(self, name: str, identity: dict, path: Path, context: int = 4096):
         if importlib.util.find_spec("xllamacpp") is None:
             raise Problem(f"model `{name}`", "the llama.cpp runtime xllamacpp is not installed", INSTALL)
-        self._states = tempfile.TemporaryDirectory(prefix="xlc-")
+        self._states = temporary_folder()
         with _quiet():
-            self._servers = [_server(path, context, self._states.name) for _ in range(min(4, os.cpu_count() or 1))]
+            self._llamas = [_server(path, context, self._states.name) for _ in range(min(4, os.cpu_count() or 1))]
         self._heads: dict[str, str] = {}  # the shared part whose state each server has saved
-        urls = [server.listening_address + "/v1" for server in self._servers]
+        urls = [server.listening_address + "/v1" for server in self._llamas]
         super().__init__(name, identity, name, urls, concurrency=1, extra_body={"cache_prompt": True})
 
-    def _send(self, client, chat: Chat, sampling: Sampling):
+    async def _send(self, server, chat: Chat, sampling: Sampling) -> bytes:
         head, _, _ = (chat.completion or "").rpartition("\n\n")
-        self._go_to(str(client.base_url).removesuffix("/v1/"), head + "\n\n" if head else "")
-        return super()._send(client, chat, sampling)
+        await asyncio.to_thread(self._go_to, server.url.removesuffix("/v1"), head + "\n\n" if head else "")
+        return await super()._send(server, chat, sampling)
 
     def _go_to(self, server: str, head: str) -> None:
         """Puts a server into its state after ``head``, computed once and then read back."""

@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, typed_text, whole_characters
+from xlc_utils.chat.event_loop import event_loop
+from xlc_utils.chat.pacing import Gate, backoff, retry_after
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 
-# The client owns the retries: 408, 409, 429 and 5xx and dropped connections, with back-off, honouring Retry-After.
-MAX_RETRIES = 5
+# Retries have one owner, this module. A server that says "not now" (HTTP 429) is alive, so it is asked more often than
+# one that fails (5xx, 408, 409, a reset, no reply in time, a reply of another form).
+MAX_ATTEMPTS, MAX_REFUSALS = 6, 30
+LONGEST_PAUSE = 600  # seconds; a Retry-After beyond them is told instead of waited for
+CONNECT_SECONDS = 20
+GRACE_SECONDS = 10  # how long what is in flight may still arrive after an error: it is paid for
+SLOW_SECONDS = 30  # a call that takes longer is shown
+# So many requests turned down (HTTP 400) before any was answered, and it is not one text that is wrong.
+TURNED_DOWN_ALIKE = 5
+
+
+@dataclass
+class _Failed(Exception):
+    """An attempt that may be repeated."""
+
+    detail: str
+    refused: bool = False
+    unreachable: bool = False
+
+
+class _Feed:
+    """Chats with their positions, taken one by one by whoever is free, until there are no more or it is stopped."""
+
+    def __init__(self, chats: Iterable[Chat]):
+        self._chats, self.stopped = enumerate(chats), False
+
+    def __iter__(self) -> _Feed:
+        return self
+
+    def __next__(self) -> tuple[int, Chat]:
+        if self.stopped:
+            raise StopIteration
+        return next(self._chats)
+
+
+class _Server:
+    """One address: its client and how many requests it gets."""
+
+    def __init__(self, url: str, key: str, timeout: float, most: int):
+        self.url, self.client, self.gate = url, _client(url, key, timeout, most), Gate(most)
 
 
 class OpenAIBackend:
@@ -30,8 +72,8 @@ class OpenAIBackend:
         model_id: the id that the endpoint knows.
         base_urls: one address, or several equal servers that share the work.
         api_key_env: the environment variable that holds the key; None where the endpoint wants none.
-        concurrency: requests in flight for each address.
-        timeout: seconds for one request.
+        concurrency: requests in flight for each address, at most; an endpoint that answers HTTP 429 gets fewer.
+        timeout: seconds for one request, from the connection to the last byte.
         reasoning_effort: for requests whose sampling names none.
         extra_body: fields beyond the OpenAI schema, sent with each request.
 
@@ -53,135 +95,277 @@ class OpenAIBackend:
     ):
         self.name, self.identity, self._id = name, identity, model_id
         self._key_env, self._effort, self._extra = api_key_env, reasoning_effort, extra_body or {}
-        self._key = self._key_of_environment() if api_key_env else "none"
-        self._clients = [_client(url, self._key, timeout) for url in base_urls] * concurrency
-        # Whoever is idle takes the next chat; after Ctrl-C some may still be busy with an earlier list of chats.
-        self._idle: queue.SimpleQueue = queue.SimpleQueue()
-        for client in self._clients:
-            self._idle.put(client)
+        self._key = api_key(name, api_key_env) if api_key_env else "none"
+        self._timeout, self._concurrency = timeout, concurrency
+        self._servers = [_Server(url, self._key, timeout, concurrency) for url in base_urls]
+        self._since: dict[int, float] = {}  # when each call that is not answered yet was first sent
+        self._answered = self._turned_down = 0
+        weakref.finalize(self, _close, [server.client for server in self._servers])
 
-    def _key_of_environment(self) -> str:
-        key = os.environ.get(self._key_env, "").strip()
-        if key and key.isascii() and key.isprintable():
-            return key
-        raise Problem(
-            f"params/models.yaml: model `{self.name}`",
-            f"the environment variable {self._key_env} that holds its API key "
-            + ("holds characters that no key has" if key else "is not set"),
-            f"set it (export {self._key_env}=…) and run again",
-        )
-
-    def ask(self, chats: Sequence[Chat], sampling: Sampling, on_reply: Callable[[int, Reply], None]) -> None:
-        """See `Backend`. ``on_reply`` is called in other threads, one call at a time.
+    def ask(self, chats: Iterable[Chat], sampling: Sampling) -> Iterator[list[tuple[int, Reply]]]:
+        """See `Backend`. After an error nothing more is sent, and what is in flight may still arrive.
 
         Raises:
-            Problem: the endpoint cannot be reached, or refuses the key or the model's id.
+            Problem: the endpoint cannot be reached, refuses the key or the model's id, or asks for a long pause.
         """
-        one_at_a_time = threading.Lock()
-
-        def answer(index: int, chat: Chat) -> None:
-            client = self._idle.get()
-            try:
-                reply = self._one(client, chat, sampling)
-            finally:
-                self._idle.put(client)
-            with one_at_a_time:
-                on_reply(index, reply)
-
-        pool = ThreadPoolExecutor(len(self._clients))
+        feed, replies = _Feed(chats), queue.SimpleQueue()
+        asking = asyncio.run_coroutine_threadsafe(self._ask(feed, sampling, replies), event_loop())
+        asking.add_done_callback(lambda _: replies.put(None))
         try:
-            for done in as_completed([pool.submit(answer, i, chat) for i, chat in enumerate(chats)]):
-                done.result()
+            yield from _batches(replies)
+            asking.result()
         finally:
-            # After an error or Ctrl-C what waits is dropped; what is in flight is paid for, so it is still handed over.
-            pool.shutdown(wait=False, cancel_futures=True)
+            asking.cancel()
 
-    def _one(self, client, chat: Chat, sampling: Sampling) -> Reply:
+    def waiting(self) -> str:
+        """See `Backend`."""
+        now, since = time.monotonic(), list(self._since.values())
+        said = []
+        if slow := [now - s for s in since if now - s > SLOW_SECONDS]:
+            said.append(f"{len(since)} in flight, the slowest for {max(slow):.0f} s")
+        gates = [server.gate for server in self._servers]
+        if (pause := max(gate.not_before for gate in gates) - now) > 1:
+            said.append(f"the endpoint asks to wait {pause:.0f} s")
+        if (limit := sum(int(gate.limit) for gate in gates)) < sum(gate.most for gate in gates):
+            said.append(f"{limit} at a time since HTTP 429")
+        return ", ".join(said)
+
+    async def _ask(self, feed: _Feed, sampling: Sampling, replies: queue.SimpleQueue) -> None:
+        work = (
+            self._work(server, feed, sampling, replies) for server in self._servers for _ in range(server.gate.most)
+        )
+        workers = [asyncio.create_task(w) for w in work]
+        try:
+            ended, others = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            feed.stopped = True
+            if others:
+                await asyncio.wait(others, timeout=GRACE_SECONDS)
+            for worker in ended:
+                worker.result()
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self, server: _Server, feed: _Feed, sampling: Sampling, replies: queue.SimpleQueue) -> None:
+        for index, chat in feed:
+            me = id(asyncio.current_task())
+            self._since[me] = time.monotonic()
+            try:
+                replies.put((index, await self._one(server, chat, sampling, feed)))
+            finally:
+                del self._since[me]
+
+    async def _one(self, server: _Server, chat: Chat, sampling: Sampling, feed: _Feed) -> Reply:
+        """One call with all its attempts."""
+        failures = refusals = 0
+        while True:
+            await server.gate.enter()
+            start = time.monotonic()
+            try:
+                reply = await self._attempt(server, chat, sampling)
+                return replace(reply, attempts=failures + refusals + 1, seconds=time.monotonic() - start)
+            except _Failed as failed:
+                refusals, failures = refusals + failed.refused, failures + (not failed.refused)
+                last = failures >= MAX_ATTEMPTS or refusals >= MAX_REFUSALS
+                if last and failed.unreachable:
+                    raise self._unreachable(server, failed.detail) from None
+                if last or feed.stopped:
+                    detail, seconds = self._without_key(failed.detail)[:500], time.monotonic() - start
+                    return Reply("", Outcome.ERROR, detail=detail, attempts=failures + refusals, seconds=seconds)
+            finally:
+                server.gate.leave()
+            await asyncio.sleep(backoff(max(failures, refusals)))
+
+    async def _attempt(self, server: _Server, chat: Chat, sampling: Sampling) -> Reply:
+        """What one request brought.
+
+        Raises:
+            _Failed: something that may pass.
+            Problem: something that will not.
+        """
         import openai
 
-        start = time.perf_counter()
+        sent = time.monotonic()
         try:
-            body = self._send(client, chat, sampling)
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            raise self._refused_by_endpoint(client, error) from None
-        except openai.APITimeoutError as error:
-            return Reply("", Outcome.ERROR, seconds=time.perf_counter() - start, detail=f"no reply in time ({error})")
-        except openai.APIConnectionError as error:
-            raise Problem(
-                f"model `{self.name}` at {client.base_url}",
-                f"the endpoint cannot be reached ({self._without_key(str(error.__cause__ or error))})",
-                "start the server or correct `endpoint` in params/models.yaml and run again; what was answered is kept",
-            ) from None
+            async with asyncio.timeout(self._timeout):  # the client's own limit starts again with each byte
+                body = await self._send(server, chat, sampling)
+        except TimeoutError:
+            raise _Failed(f"no reply in time ({self._timeout:g} s)") from None
+        except openai.APIConnectionError as error:  # the client's own timeouts are among them
+            raise _failed(error) from None
         except openai.APIStatusError as error:
-            detail = self._without_key(f"HTTP {error.status_code}: {error.message}")[:500]
-            return Reply("", Outcome.ERROR, seconds=time.perf_counter() - start, detail=detail)
-        reply = _reply(body, time.perf_counter() - start)
+            return self._turned_away(server, error, sent)
+        try:
+            reply = read_reply(body)
+        except ValueError as error:
+            raise _Failed(str(error)) from None
+        self._answered += 1
+        server.gate.answered()
         return replace(reply, detail=self._without_key(reply.detail))
 
-    def _without_key(self, text: str) -> str:
-        """Some servers name the key in what they answer; it must not enter a record or a notebook."""
-        return text.replace(self._key, "…") if self._key_env else text
+    def _turned_away(self, server: _Server, error, sent: float) -> Reply:
+        """An answer that is no completion: another attempt, this call's end, or the run's."""
+        status, message = error.status_code, self._without_key(f"HTTP {error.status_code}: {error.message}")[:500]
+        if status in (401, 403, 404) or error.code == "insufficient_quota":
+            raise self._hopeless(server, error)
+        if status in (408, 409, 425, 429) or status >= 500:
+            pause = retry_after(error.response.headers)
+            if pause is not None and pause > LONGEST_PAUSE:
+                raise Problem(
+                    f"model `{self.name}` at {server.url}",
+                    f"the endpoint asks to wait for {pause / 60:.0f} minutes ({message})",
+                    "run again then; what was answered is kept",
+                )
+            server.gate.pause(pause or 0)
+            if status == 429:
+                server.gate.shrink(sent)
+            raise _Failed(message, refused=status == 429)
+        self._turned_down += 1
+        if self._turned_down >= TURNED_DOWN_ALIKE and not self._answered:
+            raise self._hopeless(server, error)
+        return Reply("", Outcome.ERROR, detail=message)
 
-    def _send(self, client, chat: Chat, sampling: Sampling) -> bytes:
+    async def _send(self, server: _Server, chat: Chat, sampling: Sampling) -> bytes:
         """The body of the response, unread: the client would make objects of whatever it is."""
-        common = {
+        import httpx2
+
+        path, body = self.request(chat, sampling)
+        return (await server.client.post(path, cast_to=httpx2.Response, body=body)).content
+
+    def request(self, chat: Chat, sampling: Sampling) -> tuple[str, dict[str, Any]]:
+        """Path and body of a request."""
+        body = {
             "model": self._id,
             "max_tokens": sampling.max_tokens,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "seed": sampling.seed + sampling.sample,
+            **self._extra,
         }
-        extra = dict(self._extra)
         if sampling.stop:
-            common["stop"] = list(sampling.stop)
+            body["stop"] = list(sampling.stop)
         if sampling.grammar:
-            extra["grammar"] = sampling.grammar
+            body["grammar"] = sampling.grammar
         if chat.completion is not None:
             if sampling.logprobs:
-                common["logprobs"] = sampling.logprobs
-            return client.completions.with_raw_response.create(
-                prompt=chat.completion, extra_body=extra, **common
-            ).http_response.content
+                body["logprobs"] = sampling.logprobs
+            return "/completions", body | {"prompt": chat.completion}
         if sampling.logprobs:
-            common |= {"logprobs": True, "top_logprobs": sampling.logprobs}
+            body |= {"logprobs": True, "top_logprobs": sampling.logprobs}
         if sampling.json_schema:
             schema = {"name": "reply", "strict": True, "schema": json.loads(sampling.json_schema)}
-            common["response_format"] = {"type": "json_schema", "json_schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
         effort = sampling.reasoning_effort or self._effort
         if effort:
             # Reasoning models take neither a temperature nor max_tokens, which would count their thoughts.
             for key in ("temperature", "top_p", "max_tokens", "seed"):
-                common.pop(key)
-            common |= {"reasoning_effort": effort, "max_completion_tokens": sampling.max_tokens}
+                body.pop(key)
+            body |= {"reasoning_effort": effort, "max_completion_tokens": sampling.max_tokens}
         messages = [{"role": role, "content": content} for role, content in chat.messages]
-        return client.chat.completions.with_raw_response.create(
-            messages=messages, extra_body=extra, **common
-        ).http_response.content
+        return "/chat/completions", body | {"messages": messages}
 
-    def _refused_by_endpoint(self, client, error) -> Problem:
+    def _without_key(self, text: str) -> str:
+        """Some servers name the key in what they answer; it must not enter a record or a notebook."""
+        return text.replace(self._key, "…") if self._key_env else text
+
+    def _hopeless(self, server: _Server, error) -> Problem:
+        key = self._key_env or "api_key_env of params/models.yaml"
         remedy = {
-            401: f"check the key in {self._key_env or 'api_key_env of params/models.yaml'}",
-            403: f"check what the key in {self._key_env or 'api_key_env'} may use",
+            401: f"check the key in {key}",
+            403: f"check what the key in {key} may use",
             404: f"check the id `{self._id}` and `endpoint` in params/models.yaml",
-        }[error.status_code]
+            429: f"add credit to the account of the key in {key}",
+        }.get(error.status_code, f"check what `{self._id}` takes: max tokens, temperature, schema, reasoning_effort")
         return Problem(
-            f"model `{self.name}` at {client.base_url}",
+            f"model `{self.name}` at {server.url}",
             f"the endpoint answers HTTP {error.status_code} ({self._without_key(str(error.message))[:200]})",
             f"{remedy}, and run again; what was answered is kept",
         )
 
+    def _unreachable(self, server: _Server, why: str) -> Problem:
+        return Problem(
+            f"model `{self.name}` at {server.url}",
+            f"the endpoint cannot be reached ({self._without_key(why)})",
+            "start the server or correct `endpoint` in params/models.yaml and run again; what was answered is kept",
+        )
 
-def _client(url: str, key: str, timeout: float):
-    from openai import DefaultHttpxClient, OpenAI
+
+def _batches(replies: queue.SimpleQueue) -> Iterator[list]:
+    """All that has come, each time it is asked for, until None comes; an empty list after a second without any."""
+    while True:
+        batch = []
+        with contextlib.suppress(queue.Empty):
+            batch.append(replies.get(timeout=1))
+            while True:
+                batch.append(replies.get_nowait())
+        ended = None in batch
+        yield [reply for reply in batch if reply is not None]
+        if ended:
+            return
+
+
+def _failed(error: Exception) -> _Failed:
+    """An attempt without an answer; its reason is at the bottom of the chain of causes."""
+    import aiohttp
+
+    chain = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    why = str(chain[-1]) or type(chain[-1]).__name__
+    if any(isinstance(cause, aiohttp.ClientConnectorError) for cause in chain):
+        return _Failed(why, unreachable=True)
+    return _Failed(f"{'no reply in time' if isinstance(chain[-1], TimeoutError) else 'the connection broke'} ({why})")
+
+
+def api_key(name: str, variable: str) -> str:
+    """The key that an environment variable holds.
+
+    Raises:
+        Problem: it is not set, or cannot be a key.
+    """
+    key = os.environ.get(variable, "").strip()
+    if key and key.isascii() and key.isprintable():
+        return key
+    raise Problem(
+        f"params/models.yaml: model `{name}`",
+        f"the environment variable {variable} that holds its API key "
+        + ("holds characters that no key has" if key else "is not set"),
+        f"set it (export {variable}=…) and run again",
+    )
+
+
+def _client(url: str, key: str, timeout: float, most: int):
+    """The client on its aiohttp transport, which answers more requests a second (benchmarks/calls.py)."""
+    from httpx2 import Limits, Timeout
+    from openai import AsyncOpenAI, DefaultAioHttpClient
 
     # A proxy set for the internet does not know this machine's own servers.
     local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
-    http = DefaultHttpxClient(trust_env=False) if local else None
-    return OpenAI(base_url=url, api_key=key, max_retries=MAX_RETRIES, timeout=timeout, http_client=http)
+    http = DefaultAioHttpClient(trust_env=not local, limits=Limits(max_connections=most))
+    seconds = Timeout(timeout, connect=CONNECT_SECONDS, pool=None)
+    return AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=seconds, http_client=http)
 
 
-def _reply(body: bytes, seconds: float) -> Reply:
-    """The reply in a response's body, or an error that shows how the body begins."""
+def _close(clients: list) -> None:
+    """Closes connections where they were opened: in the event loop."""
+
+    async def close() -> None:
+        for client in clients:
+            await client.close()
+
+    closing = asyncio.run_coroutine_threadsafe(close(), event_loop())
+    if threading.current_thread() is threading.main_thread():  # at the program's end nobody else waits for it
+        with contextlib.suppress(TimeoutError):
+            closing.result(timeout=2)
+
+
+def read_reply(body: bytes) -> Reply:
+    """The reply in a response's body.
+
+    Raises:
+        ValueError: there is none; says how the body begins.
+    """
     try:
         data = json.loads(body)
         choice, usage = data["choices"][0], data.get("usage") or {}
@@ -197,13 +381,12 @@ def _reply(body: bytes, seconds: float) -> Reply:
             finish_reason=finish,
             prompt_tokens=usage.get("prompt_tokens") or 0,
             completion_tokens=usage.get("completion_tokens") or 0,
-            seconds=seconds,
             detail=detail,
             logprobs=_logprobs((choice.get("logprobs") or {}).get("content") or ()),
         )
     except (ValueError, TypeError, LookupError, AttributeError):
         start = body[:200].decode("utf-8", "replace")
-        return Reply("", Outcome.ERROR, seconds=seconds, detail=f"no completion in the endpoint's reply: {start!r}")
+        raise ValueError(f"no completion in the endpoint's reply: {start!r}") from None
 
 
 def _logprobs(tokens) -> tuple:

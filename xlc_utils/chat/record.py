@@ -1,22 +1,28 @@
 """Every call is recorded before its reply is used, and a recorded call is never asked again.
 
-One SQLite file a run, in write-ahead mode: several processes may share it, a kill leaves whole rows only, and a
-reader never sees half a reply.
+One SQLite file a run, in write-ahead mode: several processes of one machine may share it, a kill leaves whole rows
+only, and a reader never sees half a reply. Who is about to ask a call claims it first, so that two do not ask the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from xlc_utils.chat.base import Backend, Chat, Reply, Sampling, call_key
+from xlc_utils.chat.budget import Budget
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 
@@ -27,10 +33,40 @@ create table if not exists calls (
     attempts integer not null, at real not null
 ) without rowid;
 create table if not exists vectors (key text primary key, vector blob not null) without rowid;
+create table if not exists claims (key text primary key, owner text not null) without rowid;
 create index if not exists calls_by_model on calls (model, outcome);
 """
 # Only these are answers; anything else is asked again when the run is.
 KEPT = (Outcome.OK, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY)
+CLAIMED_AT_ONCE = 16
+SECONDS_BETWEEN_LOOKS = 0.5  # at what another process is asking
+GRACE_SECONDS = 10  # how long what is in flight may still arrive after Ctrl-C: it is paid for
+
+
+@dataclass(frozen=True)
+class Call:
+    """One row of the record: what was asked of whom, and what came back.
+
+    Attributes:
+        key: see `call_key`.
+        model: its name in models.yaml.
+        identity: of its weights; see `Backend`.
+        at: when the reply came, seconds since 1970.
+    """
+
+    key: str
+    model: str
+    identity: dict
+    chat: Chat
+    sampling: Sampling
+    reply: Reply
+    at: float
+
+    @property
+    def request(self) -> str:
+        """JSON of what determines the reply."""
+        asked = {"model_identity": self.identity, "chat": vars(self.chat), "sampling": vars(self.sampling)}
+        return json.dumps(asked, ensure_ascii=False)
 
 
 class Record:
@@ -38,6 +74,9 @@ class Record:
 
     Args:
         path: the SQLite file; made, with its folder, when missing.
+
+    Attributes:
+        repaired: a sentence about an unfinished write that was dropped; empty if there was none.
 
     Raises:
         Problem: the file is no record, the disk is full, or the folder cannot be written.
@@ -52,6 +91,7 @@ class Record:
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
             self._db.executescript(SCHEMA)
+            self.repaired = self._dropped()
         except (sqlite3.DatabaseError, OSError) as error:
             raise self._problem(error) from error
 
@@ -67,10 +107,27 @@ class Record:
             remedy = "move the file away (its calls are lost) or bring it back from a copy, and run again"
         return Problem(str(self.path), f"the record of calls cannot be used ({said})", remedy)
 
-    def get(self, keys: Sequence[str]) -> dict[str, Reply]:
-        """The kept replies among ``keys``."""
+    def _dropped(self) -> str:
+        """Whether the write-ahead log ended in the middle of a write, as after a power cut or a kill. SQLite leaves
+        such an end out; moving the rest into the file makes room for new writes there."""
+        self._db.execute("begin immediate")  # nobody writes while the log is looked at
+        try:
+            written = _pages_in_log(self.path.with_name(self.path.name + "-wal"))
+        finally:
+            self._db.execute("rollback")
+        try:
+            _, whole, _ = self._db.execute("pragma wal_checkpoint(passive)").fetchone()
+        except sqlite3.OperationalError:  # a full disk can still be read; who writes next is told
+            return ""
+        if written <= whole:
+            return ""
+        return f"{self.path.name}: a write that was cut short was dropped; what it held is asked again"
+
+    def get(self, keys: Sequence[str], again: Iterable[str] = ()) -> dict[str, Reply]:
+        """The kept replies among ``keys``, but for the outcomes ``again``."""
         rows = self._found("key, outcome, reply from calls", keys)
-        return {key: self._loaded(key, reply) for key, outcome, reply in rows if outcome in KEPT}
+        kept = set(KEPT) - set(again)
+        return {key: self._loaded(key, reply) for key, outcome, reply in rows if outcome in kept}
 
     def _found(self, what: str, keys: Sequence[str]) -> Iterator[tuple]:
         for start in range(0, len(keys), 500):  # SQLite takes a limited number of values in one statement
@@ -96,26 +153,58 @@ class Record:
                 "delete that row, or move the file away (its calls are lost), and run again",
             ) from error
 
-    def put(self, key: str, model: str, chat: Chat, sampling: Sampling, reply: Reply) -> None:
-        """Writes one reply durably; a kept reply that is there already stays."""
-        request = json.dumps({"chat": asdict(chat), "sampling": asdict(sampling)}, ensure_ascii=False)
-        row = (key, model, str(reply.outcome), request, json.dumps(asdict(reply), ensure_ascii=False))
-        numbers = (reply.prompt_tokens, reply.completion_tokens, reply.seconds, 1, time.time())
-        self._write(
-            "insert into calls values (?,?,?,?,?,?,?,?,?,?) on conflict (key) do update set outcome=excluded.outcome,"
-            " reply=excluded.reply, prompt_tokens=excluded.prompt_tokens, attempts=attempts+1, at=excluded.at,"
-            " completion_tokens=excluded.completion_tokens, seconds=excluded.seconds"
-            f" where outcome not in ({','.join('?' * len(KEPT))})",
-            [(*row, *numbers, *KEPT)],
-        )
+    def claim(self, keys: Sequence[str], owner: str, again: Iterable[str] = ()) -> list[str]:
+        """Those of ``keys`` that are neither answered nor claimed by somebody else; they are ``owner``'s now.
 
-    def _write(self, statement: str, rows: list[tuple]) -> None:
-        """All rows in one transaction, on the disk when this returns."""
+        Args:
+            keys: at most some hundreds.
+            owner: see `new_owner`. The claims of a process that is no more do not count.
+            again: outcomes that are no answer to the owner.
+        """
+        marks, kept = ",".join("?" * len(keys)), sorted(set(KEPT) - set(again))
+        answered = f"select key from calls where key in ({marks}) and outcome in ({','.join('?' * len(kept))})"
+        with self._transaction() as db:
+            for (other,) in db.execute("select distinct owner from claims where owner != ?", (owner,)).fetchall():
+                if not _lives(other):
+                    db.execute("delete from claims where owner = ?", (other,))
+            done = {key for (key,) in db.execute(answered, (*keys, *kept))}
+            db.executemany("insert or ignore into claims values (?,?)", [(k, owner) for k in keys if k not in done])
+            own = f"select key from claims where key in ({marks}) and owner = ?"
+            mine = {key for (key,) in db.execute(own, (*keys, owner))}
+        return [key for key in keys if key in mine]
+
+    def release(self, owner: str) -> None:
+        """Gives up all that ``owner`` claims."""
+        with self._transaction() as db:
+            db.execute("delete from claims where owner = ?", (owner,))
+
+    def put(self, calls: Sequence[Call], again: Iterable[str] = ()) -> bool:
+        """Writes replies durably, all or none, and ends their claims. A kept reply that is there already stays, but for
+        the outcomes ``again``; returns whether that was so with any."""
+        kept = sorted(set(KEPT) - set(again))
+        rows = [_row(call) for call in calls]
+        with self._transaction() as db:
+            before = db.total_changes
+            db.executemany(
+                "insert into calls values (?,?,?,?,?,?,?,?,?,?) on conflict (key) do update set"
+                " outcome=excluded.outcome, request=excluded.request, reply=excluded.reply,"
+                " prompt_tokens=excluded.prompt_tokens, completion_tokens=excluded.completion_tokens,"
+                " seconds=excluded.seconds, attempts=attempts+excluded.attempts, at=excluded.at"
+                f" where outcome not in ({','.join('?' * len(kept))})",
+                [(*row, *kept) for row in rows],
+            )
+            written = db.total_changes - before
+            db.executemany("delete from claims where key = ?", [(call.key,) for call in calls])
+        return written < len(rows)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, on the disk when this ends; rolled back after an error."""
         try:
             with self._lock:
                 try:
                     self._db.execute("begin immediate")
-                    self._db.executemany(statement, rows)
+                    yield self._db
                     self._db.execute("commit")
                 finally:
                     if self._db.in_transaction:  # not after every error: a full disk has rolled it back already
@@ -129,7 +218,8 @@ class Record:
 
     def put_vectors(self, vectors: dict[str, np.ndarray]) -> None:
         rows = [(key, np.asarray(vector, np.float32).tobytes()) for key, vector in vectors.items()]
-        self._write("insert or ignore into vectors values (?,?)", rows)
+        with self._transaction() as db:
+            db.executemany("insert or ignore into vectors values (?,?)", rows)
 
     def known(self, keys: Sequence[str]) -> int:
         """How many of ``keys`` need not be asked."""
@@ -149,8 +239,54 @@ class Record:
         last = "select model, key, reply from calls where outcome='error' order by at desc limit ?"
         return [(model, self._loaded(key, reply).detail) for model, key, reply in self._rows(last, (limit,))]
 
+    def rows(self) -> Iterator[tuple[str, str, str, str, float]]:
+        """Key, model, request, reply (both JSON) and time of every call, by key."""
+        last, block = "", [()]
+        while block:  # in blocks: nothing of the size of the run is held
+            query = "select key, model, request, reply, at from calls where key > ? order by key limit 500"
+            block = self._rows(query, (last,))
+            yield from block
+            last = block[-1][0] if block else ""
+
+    def count(self) -> int:
+        """How many calls are recorded."""
+        return self._rows("select count(*) from calls")[0][0]
+
     def close(self) -> None:
         self._db.close()
+
+
+def _row(call: Call) -> tuple:
+    reply = call.reply
+    text = json.dumps({**vars(reply), "recorded": False}, ensure_ascii=False)
+    numbers = (reply.prompt_tokens, reply.completion_tokens, reply.seconds, reply.attempts, call.at)
+    return (call.key, call.model, str(reply.outcome), call.request, text, *numbers)
+
+
+def _pages_in_log(path: Path) -> int:
+    """Pages of a write-ahead log that its last generation wrote, in whole or in part (SQLite's file format, 4)."""
+    if not path.exists() or path.stat().st_size < 32:
+        return 0
+    with path.open("rb") as log:
+        head = log.read(32)
+        size, pages = int.from_bytes(head[8:12], "big") + 24, 0
+        while (frame := log.read(24)) and frame[8:16].ljust(8) == head[16:24]:
+            pages += 1
+            log.seek(32 + pages * size)
+    return pages
+
+
+def new_owner() -> str:
+    """A name for who claims calls: this process, told from a later one of the same number, and a mark of its own."""
+    return f"{os.getpid()} {psutil.Process().create_time()} {uuid.uuid4().hex}"
+
+
+def _lives(owner: str) -> bool:
+    pid, started, _ = owner.split()
+    try:
+        return psutil.Process(int(pid)).create_time() == float(started)
+    except psutil.NoSuchProcess:
+        return False
 
 
 class RecordedModel:
@@ -162,34 +298,130 @@ class RecordedModel:
         backend: makes who is asked what the record does not hold; called only when needed, since starting a model
             takes seconds.
         record: the run's record.
-        progress: called with (done, total) after each reply.
+        progress: called with (done, total, what is being waited for) as replies come.
+        again: kept outcomes that are asked again all the same.
+        budget: of the run; none by default.
     """
 
-    def __init__(self, name: str, identity: dict, backend: Callable[[], Backend], record: Record, progress=None):
+    def __init__(
+        self,
+        name: str,
+        identity: dict,
+        backend: Callable[[], Backend],
+        record: Record,
+        progress: Callable[[int, int, str], None] | None = None,
+        again: Iterable[str] = (),
+        budget: Budget | None = None,
+    ):
         self.name, self.identity, self._make, self._record = name, identity, backend, record
         self._backend: Backend | None = None
-        self._progress = progress or (lambda done, total: None)
+        self.progress = progress or (lambda done, total, waiting: None)
+        self.again, self.budget = frozenset(again), budget or Budget()
 
     def complete(self, chats: Sequence[Chat], sampling: Sampling) -> list[Reply]:
+        """See `ChatModel`. After Ctrl-C nothing more is sent, and what is in flight may still arrive.
+
+        Raises:
+            Problem: the model cannot be asked, the record not be written, or the budget is spent.
+        """
         keys = [call_key(self.identity, chat, sampling) for chat in chats]
-        replies = self._record.get(list(dict.fromkeys(keys)))
+        replies = self._record.get(list(dict.fromkeys(keys)), self.again)
         wanted = {key: chat for key, chat in zip(keys, chats, strict=True) if key not in replies}
         if wanted:
-            replies.update(self._asked(wanted, sampling))
+            replies |= self._asked(wanted, sampling)
         return [replies[key] for key in keys]
 
     def _asked(self, wanted: dict[str, Chat], sampling: Sampling) -> dict[str, Reply]:
+        """Asks in a thread of its own: Ctrl-C comes to the main thread, so it never falls between a reply and its
+        record."""
+        asking = _Asking(self, wanted, sampling)
+        with ThreadPoolExecutor(1) as thread:
+            replies = thread.submit(asking.run)
+            try:
+                return replies.result()
+            except KeyboardInterrupt:
+                asking.stop()
+                raise
+
+    def backend(self) -> Backend:
+        """Who is asked, started by the first call."""
         if self._backend is None:
             self._backend = self._make()
-        keys, replies = list(wanted), {}
+        return self._backend
 
-        def on_reply(index: int, reply: Reply) -> None:
-            key = keys[index]
-            self._record.put(key, self.name, wanted[key], sampling, reply)
-            replies[key] = reply
-            self._progress(len(replies), len(keys))
 
-        self._backend.ask(list(wanted.values()), sampling, on_reply)
-        # Where another process was quicker, its reply is the recorded one and the rerun will see it: use it now too.
-        kept = {key: replace(reply, recorded=False) for key, reply in self._record.get(keys).items()}
-        return replies | kept
+class _Asking:
+    """The calls of one `RecordedModel.complete` that the record does not hold."""
+
+    def __init__(self, model: RecordedModel, wanted: dict[str, Chat], sampling: Sampling):
+        self._model, self._record, self._sampling = model, model._record, sampling
+        self._left, self._total = dict(wanted), len(wanted)
+        self._replies: dict[str, Reply] = {}
+        self._owner = new_owner()
+        self._give_up_at: float | None = None
+
+    def stop(self) -> None:
+        """Nothing more is sent, and nothing is waited for much longer."""
+        self._give_up_at = time.monotonic() + GRACE_SECONDS
+
+    def run(self) -> dict[str, Reply]:
+        """Asks until each has a reply, its own or that of another process, or until it is stopped."""
+        budget, again = self._model.budget, self._model.again
+        try:
+            while self._left and self._give_up_at is None:
+                before = len(self._replies)
+                self._ask()
+                budget.check()
+                # What is left, another process has answered meanwhile, or is asking.
+                for key, reply in self._record.get(list(self._left), again).items():
+                    self._done(key, replace(reply, recorded=False))
+                if self._left and len(self._replies) == before:
+                    waiting = f"{len(self._left)} are asked by another process"
+                    self._model.progress(len(self._replies), self._total, waiting)
+                    time.sleep(SECONDS_BETWEEN_LOOKS)
+        finally:
+            self._record.release(self._owner)
+        return self._replies
+
+    def _done(self, key: str, reply: Reply) -> None:
+        del self._left[key]
+        self._replies[key] = reply
+
+    def _ask(self) -> None:
+        """Asks what nobody else has claimed."""
+        backend, sent = self._model.backend(), []
+        chats = dict(self._left)
+
+        def claimed() -> Iterator[Chat]:
+            for start in range(0, len(keys), CLAIMED_AT_ONCE):
+                part = keys[start : start + CLAIMED_AT_ONCE]
+                for key in self._record.claim(part, self._owner, self._model.again):
+                    in_flight = len(sent) - (len(keys) - len(self._left))
+                    if not self._model.budget.allows(in_flight) or self._give_up_at is not None:
+                        return
+                    sent.append(key)
+                    yield chats.pop(key)
+
+        keys = list(chats)
+        with contextlib.closing(backend.ask(claimed(), self._sampling)) as batches:
+            for batch in batches:
+                self._keep([(sent[index], reply) for index, reply in batch])
+                waiting = backend.waiting()
+                if batch or waiting:
+                    self._model.progress(len(self._replies), self._total, waiting)
+                if self._give_up_at is not None and time.monotonic() > self._give_up_at:
+                    return
+
+    def _keep(self, came: list[tuple[str, Reply]]) -> None:
+        """Records replies, then enters them as they are in the record from now on."""
+        if not came:
+            return
+        model, now = self._model, time.time()
+        calls = [
+            Call(key, model.name, model.identity, self._left[key], self._sampling, reply, now) for key, reply in came
+        ]
+        others_stayed = self._record.put(calls, model.again)
+        kept = self._record.get([key for key, _ in came]) if others_stayed else {}
+        for key, reply in came:
+            model.budget.spend_on(model.name, reply)
+            self._done(key, replace(kept.get(key, reply), recorded=False))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import psutil
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -113,6 +116,16 @@ def project_root() -> Path:
 
 def _is_root(folder: Path) -> bool:
     return (folder / "params" / "languages").is_dir()
+
+
+def temporary_folder() -> tempfile.TemporaryDirectory:
+    """A folder that goes with its object or its process. A process that is killed cannot remove its own: the next one
+    to make a folder does."""
+    for left in Path(tempfile.gettempdir()).glob("xlc-*-*"):
+        pid = left.name.split("-")[1]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)  # not another user's
+    return tempfile.TemporaryDirectory(prefix=f"xlc-{os.getpid()}-", ignore_cleanup_errors=True)
 
 
 def read_yaml(path: Path) -> object:

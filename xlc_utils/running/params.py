@@ -22,6 +22,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Chrf = Annotated[float, Field(ge=0, le=100)]
 
 
+# Parameters that no notebook's results depend on: another value is no reason to execute it again, but `ask_again`.
+LIMITS = ("ask_again", "budget_tokens", "budget_dollars", "budget_minutes", "notebook_minutes")
+
+
 class Params(StrictModel):
     """All parameters. The defaults are the demo's own, so that a notebook opened by hand shows the demo."""
 
@@ -72,6 +76,13 @@ class Params(StrictModel):
     judges: Names = ()
     judged_dialogues: Count = 0
 
+    # limits: how far a run goes, never what comes out (see LIMITS)
+    ask_again: Names = ()  # outcomes beside `error` that are asked again, such as refused
+    budget_tokens: Count | None = None
+    budget_dollars: Annotated[float, Field(ge=0, strict=False)] | None = None
+    budget_minutes: Annotated[float, Field(gt=0, strict=False)] | None = None
+    notebook_minutes: Annotated[float, Field(gt=0, strict=False)] | None = None  # then it is stopped, resumably
+
     # statistics
     bootstrap_samples: int = Field(default=2000, ge=10)
     permutation_samples: int = Field(default=5000, ge=10)
@@ -120,7 +131,7 @@ class Params(StrictModel):
                 raise wrong(what, "make trust the harder one")
         return self
 
-    @field_validator("excluded_outcomes")
+    @field_validator("excluded_outcomes", "ask_again")
     @classmethod
     def _known_outcomes(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         known = [*map(str, Outcome), NO_CLAIMS]
@@ -174,6 +185,7 @@ def check(params: Params, root: Path, where: str, keys: bool = True) -> None:
     _check_translators(params, root, where, registry)
     _check_prompts(params, root, where, registry)
     _check_judges(params, where)
+    _check_budget(params, registry)
     if keys:
         _check_keys(params, registry)
 
@@ -304,14 +316,30 @@ def _check_judges(params: Params, where: str) -> None:
         raise Problem(f"{where}: key `judged_dialogues`", what, "generate more, or judge fewer")
 
 
-def _check_keys(params: Params, registry: Registry) -> None:
+def _called(params: Params, registry: Registry) -> list[str]:
+    """The registered models that the run may ask."""
     used = {*params.models, *params.judges, *params.dialogue_generators, *params.claim_verifiers}
     used |= {
         params.claim_extractor,
         params.original_language_verifier,
         *(registry.translators[name].model for name in params.translators),
     }
-    for name in sorted(used & set(registry.models)):
+    return sorted(used & set(registry.models))
+
+
+def _check_budget(params: Params, registry: Registry) -> None:
+    """Dollars can be counted only where a price is known; a model without a key costs none."""
+    for name in _called(params, registry) if params.budget_dollars is not None else ():
+        if registry.models[name].api_key_env and registry.models[name].prices is None:
+            raise Problem(
+                f"params/models.yaml: model `{name}`",
+                "it has no price, so that `budget_dollars` cannot count it",
+                "enter its `prices`, or set `budget_tokens` instead",
+            )
+
+
+def _check_keys(params: Params, registry: Registry) -> None:
+    for name in _called(params, registry):
         variable = registry.models[name].api_key_env
         if variable and not os.environ.get(variable):
             raise Problem(

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from xlc_utils.chat.record import Record
-from xlc_utils.registry.files import shown
+from xlc_utils.registry.files import shown, temporary_folder
 from xlc_utils.registry.problems import Problem
-from xlc_utils.running.params import Params, is_answers_file
-from xlc_utils.running.run import atomically, file_sha256
+from xlc_utils.running.imports import reached
+from xlc_utils.running.params import LIMITS, Params, is_answers_file
+from xlc_utils.running.run import STARTED, atomically, file_sha256
 
 SECONDS_TO_START = 300  # a kernel on a busy machine imports slowly
 
@@ -98,11 +99,12 @@ def run_pipeline(root: Path, params: Params, chosen: list[Notebook], force: bool
     from tqdm import tqdm
 
     folder = root / "results" / params.run_name
-    code, executed = code_hash(root), []
+    os.environ[STARTED] = str(time.time())
+    executed = []
     bar = tqdm(chosen, unit="notebook", bar_format="{desc} {n_fmt}/{total_fmt} |{bar}| {elapsed}", disable=None)
     for notebook in bar:
         bar.set_description(notebook.name)
-        state = fingerprint(root, notebook, params, code)
+        state = fingerprint(root, notebook, params)
         if not force and unchanged(folder, notebook, state):
             tqdm.write(f"{notebook.name}: nothing has changed, skipped")
             continue
@@ -119,27 +121,43 @@ def _execute(root: Path, folder: Path, notebook: Notebook, params: Params) -> No
 
     out = _executed(folder, notebook)
     values = params.model_dump(mode="json")
+    given = {*notebook.defaults, *(name for name in LIMITS if values[name])}
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # no cell names the limits, which it would warn of
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    with _told(notebook, out), tempfile.TemporaryDirectory(prefix="xlc-") as sockets:
+    with _told(notebook, out), temporary_folder() as sockets:
         out.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(
             str(notebook.path),
             str(out),
-            parameters={k: values[k] for k in notebook.defaults},
+            parameters={k: values[k] for k in values if k in given},
             kernel_name="python3",
             language="python",
             progress_bar=False,
             stdout_file=_Said(),
             cwd=str(root),
             start_timeout=SECONDS_TO_START,
+            timeout_func=_seconds_left(params.notebook_minutes),
             kernel_manager_class=_kernel_manager(sockets),
         )
+
+
+def _seconds_left(minutes: float | None) -> Callable[[object], int | None]:
+    """What nbclient asks before each cell: how long it may take. The clock starts with the first."""
+    ends: list[float] = []
+
+    def left(cell: object) -> int | None:
+        if minutes is None:
+            return None
+        ends.append(time.monotonic() + 60 * minutes)
+        return max(1, round(ends[0] - time.monotonic()))
+
+    return left
 
 
 @contextlib.contextmanager
 def _told(notebook: Notebook, out: Path) -> Iterator[None]:
     """Turns what can stop a notebook into a `Problem`."""
-    from nbclient.exceptions import DeadKernelError
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     again = f"run again, which goes on from here; the executed notebook is {shown(out)}"
@@ -149,6 +167,9 @@ def _told(notebook: Notebook, out: Path) -> Iterator[None]:
         what = str(error.evalue) if error.ename == "Problem" else f"{error.ename}: {error.evalue}"
         cell = f"{notebook.name}, cell {error.exec_count}"
         raise Problem(cell, what.rstrip("."), f"mend that and {again}") from error
+    except CellTimeoutError as error:
+        what = "it has taken longer than `notebook_minutes` and was stopped"
+        raise Problem(notebook.name, what, f"raise it and {again}") from error
     except DeadKernelError as error:
         why = "its kernel ended before the notebook did, as when memory runs out"
         raise Problem(notebook.name, why, f"free some memory and {again}") from error
@@ -195,22 +216,41 @@ def _executed(folder: Path, notebook: Notebook) -> Path:
 
 
 # ---- what has changed -----------------------------------------------------------------------------------------------
-def code_hash(root: Path) -> str:
-    """Hash of what a notebook's results depend on besides parameters and inputs: the package and the plain files."""
-    package, params = Path(__file__).resolve().parents[1], root / "params"
-    files = {p.relative_to(package.parent): p for p in package.rglob("*") if p.suffix not in (".pyc", ".md")}
+def code_hash(root: Path, notebook: Notebook, codes: Iterable[str]) -> str:
+    """Hash of what a notebook's results depend on besides parameters and inputs: the modules that its imports reach,
+    the data beside them, and the plain files, but for the prompts and known answers of languages not in the run.
+
+    Args:
+        root: the project folder.
+        notebook: whose imports are followed.
+        codes: the run's languages.
+    """
+    files = {p.relative_to(_PACKAGE.parent): p for p in reached(_sources(notebook), _PACKAGE)}
+    params, known = root / "params", {p.stem for p in (root / "params" / "languages").glob("*.yaml")}
     plain = [params / "models.yaml", params / "empathy_examples.yaml", *params.glob("*/**/*")]  # no other run's file
-    files |= {p.relative_to(root): p for p in plain}
+    foreign, by_language = known - set(codes), ("information", "empathy", "shots")
+    files |= {p.relative_to(root): p for p in plain if p.parent.name not in by_language or p.stem not in foreign}
     lines = [f"{name.as_posix()} {file_sha256(path)}" for name, path in sorted(files.items()) if path.is_file()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def fingerprint(root: Path, notebook: Notebook, params: Params, code: str) -> str:
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def _sources(notebook: Notebook) -> list[str]:
+    cells = json.loads(notebook.path.read_text(encoding="utf-8"))["cells"]
+    return ["".join(c["source"]) for c in cells if c.get("cell_type", "code") == "code"]
+
+
+def fingerprint(root: Path, notebook: Notebook, params: Params) -> str:
     """Hash of the notebook's cells, its parameters, the files of answers they name, and the code."""
-    cells = [c["source"] for c in json.loads(notebook.path.read_text(encoding="utf-8"))["cells"]]
     values = {k: v for k, v in params.model_dump(mode="json").items() if k in notebook.defaults}
+    if params.ask_again:
+        values["ask_again"] = params.ask_again
     answers = [file_sha256(root / name) for name in values.get("models", ()) if is_answers_file(name)]
-    return hashlib.sha256(json.dumps([cells, values, answers, code], sort_keys=True).encode()).hexdigest()
+    codes = ("en", *params.languages, *params.round_trip_languages, *params.dialogue_languages)
+    code = code_hash(root, notebook, codes)
+    return hashlib.sha256(json.dumps([_sources(notebook), values, answers, code], sort_keys=True).encode()).hexdigest()
 
 
 def unchanged(folder: Path, notebook: Notebook, state: str) -> bool:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from xlc_utils.chat.base import ChatModel
+from xlc_utils.chat.budget import Budget
 from xlc_utils.chat.record import Record, RecordedModel
 from xlc_utils.registry import languages, models, prompts, reviews
 from xlc_utils.registry.files import parse, project_root, shown
@@ -46,6 +47,9 @@ WRITTEN_BY = {
     "judge_labels": "06",
     "judge_probe": "06",
 }
+
+
+STARTED = "XLC_STARTED"  # environment variable in which `xlc run` tells its kernels when it began
 
 
 class GivenParams:
@@ -75,11 +79,13 @@ class Run:
 
     def __init__(self, root: Path, params: Params, given: set[str], notebook: str):
         self.root, self.notebook = root, notebook
-        self.params = GivenParams(params, given, notebook)
+        self.params, self._limits = GivenParams(params, given, notebook), params
         self.folder = (root / "results" / params.run_name).resolve()
         self.languages = languages.load(root)
         self.models = models.load(root)
         self.record = Record(self.folder / "calls.sqlite")
+        if self.record.repaired:
+            print(self.record.repaired)
         self._start = time.time()
         self._given = {name: value for name, value in params.model_dump(mode="json").items() if name in given}
         self._chats: dict[str, ChatModel] = {}
@@ -110,7 +116,26 @@ class Run:
             lambda: make_backend(name, entry),
             self.record,
             Progress(f"{self.notebook[:2]} {name}", "calls"),
+            again=self._limits.ask_again,
+            budget=self.budget,
         )
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What is left of the run's budget: what its record holds is spent already, whoever asked it."""
+        limits, prices = self._limits, {n: m.prices for n, m in self.models.models.items() if m.prices}
+        minutes = limits.budget_minutes
+        started = float(os.environ.get(STARTED, self._start))  # all notebooks of one `xlc run` share its minutes
+        budget = Budget(
+            tokens=limits.budget_tokens,
+            dollars=limits.budget_dollars,
+            minutes=minutes,
+            deadline=None if minutes is None else started + 60 * minutes,
+            prices={name: (price.input, price.output) for name, price in prices.items()},
+        )
+        for row in self.record.summary():
+            budget.spend(row["model"], row["prompt_tokens"], row["completion_tokens"], row["calls"])
+        return budget
 
     @cached_property
     def translator(self):
