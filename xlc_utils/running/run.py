@@ -369,7 +369,7 @@ def write_manifest(folder: Path, root: Path, record: Record) -> None:
 
 def _entries(known: dict, names: set[str]) -> dict[str, dict]:
     """What of the entries of models.yaml says which weights and which terms."""
-    keys = {"id", "revision", "licence", "backend", "package", "sha256", "model"}
+    keys = {"id", "revision", "licence", "backend", "package", "sha256", "model", "quantization"}
     return {n: known[n].model_dump(mode="json", include=keys, exclude_none=True) for n in sorted(names) if n in known}
 
 
