@@ -63,7 +63,14 @@ def test_a_language_of_which_nothing_is_written(project: Path):
     for path in (project / "params").glob("*/*/pt.yaml"):
         path.unlink()
     found = {gap.part: gap for gap in gaps(project, languages.read(project, "pt"))}
-    assert list(found) == ["information prompts", "empathy prompts", "shots", "known answers", "known replies"]
+    assert list(found) == [
+        "information prompts",
+        "empathy prompts",
+        "shots",
+        "known answers",
+        "known replies",
+        "known sentences",
+    ]
     assert found["information prompts"].what == (
         "16 of 16 are not written: astronomy-01, astronomy-02, college-biology-01, …"
     )

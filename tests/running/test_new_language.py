@@ -34,6 +34,7 @@ def test_swahili(project: Path):
     assert language.incomplete and list(language.gaps) == [gap.part for gap in lacking]
     assert language.gaps == (
         "Glottolog", "information prompts", "empathy prompts", "shots", "known answers", "known replies",
+        "known sentences",
     )  # fmt: skip
     text = path.read_text(encoding="utf-8")
     assert text.count("?\n") == 7, "the questions that a person has to answer"

@@ -1,9 +1,9 @@
 """What a language lacks that the complete ones have.
 
 A language is complete when it can take part in all that the demo and the ruler do: it has the prompts that known
-answers exist for, known answers and replies, examples for a base model, a detector, a translator that knows it, and its
-place in Glottolog. A language file that is not complete says so (`incomplete: true`) and names its `gaps` in the words
-used here. Native review is kept apart (`xlc_utils.registry.reviews`).
+answers exist for, known answers and replies, known sentences, examples for a base model, a detector, and its places in
+NLLB-200 and Glottolog. A language file that is not complete says so (`incomplete: true`) and names its `gaps` in the
+words used here. Native review is kept apart (`xlc_utils.registry.reviews`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ PARTS = (
     "shots",
     "known answers",
     "known replies",
+    "known sentences",
 )
 
 
@@ -76,6 +77,9 @@ def _of_the_texts(root: Path, code: str) -> Iterator[Gap]:
         ("known replies", "known_answers/empathy", prompts.known_replies(root, code), posts),
     ):
         yield from _lacking(part, folder, code, found, wanted)
+    path = f"params/known_answers/sentences/{code}.yaml"
+    if not (root / path).exists():
+        yield Gap("known sentences", f"{path} is missing", "write it, as its neighbours are: they measure the splitter")
 
 
 def _lacking(part: str, folder: str, code: str, found: Iterable[str], wanted: Iterable[str]) -> Iterator[Gap]:

@@ -20,9 +20,14 @@ from xlc_utils.registry.languages import Language
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running.new_language import known_to_simplemma, nllb_codes, standard
 from xlc_utils.running.params import translates
+from xlc_utils.text import accuracy
+from xlc_utils.text.sentences import mended
+from xlc_utils.text.splitters import SPLITTERS
 
 #: Share of a language's own texts that its detector has to know.
 DETECTED = 0.9
+#: Share of its known texts that its splitter has to take apart exactly.
+SPLIT = 0.5
 _CLOSING = "”’»\"')）」』›*_"
 _MARKS = regex.compile(r"[\p{Sentence_Terminal}--[.…]]", regex.V1)
 _MODULES = {
@@ -55,6 +60,7 @@ def checks(root: Path, code: str) -> Iterator[Line]:
     yield _script(language)
     yield _nllb(language)
     yield from _gaps(root, language)
+    yield _splitter(root, language)
     yield _punctuation(root, language)
     yield _review(root, language)
     yield _glyphs(language)
@@ -159,6 +165,24 @@ def texts(root: Path, code: str) -> dict[str, str]:
     """Prompts and known answers of a language, by where they stand."""
     found = {f"{d} prompt {i}": t for d in prompts.DIMENSIONS for i, t in prompts.written(root, d, code).items()}
     return found | {f"known answer {i}": t for (_, i), t in prompts.known_texts(root, [code]).items()}
+
+
+def _splitter(root: Path, language: Language) -> Line:
+    """The splitter of the policy `best` on the language's known sentences."""
+    name = language.splitter.best
+    if not (root / f"params/known_answers/sentences/{language.code}.yaml").exists():
+        return Line("missing", "splitter", f"there are no known sentences to try {name} on", "write some")
+    known = accuracy.known(root, language.code)
+    try:
+        found = accuracy.measured(known, mended(SPLITTERS[name](language.code), language))
+    except Problem as problem:  # a package of the extra `split` that is not installed
+        return Line("missing", "splitter", problem.what, problem.remedy)
+    what = f"{name} leaves {found['exact']} of {found['texts']} known texts as a reader would cut them"
+    if found["exact"] < SPLIT * found["texts"]:
+        return Line(
+            "wrong", "splitter", what, "add its abbreviations, try another, or translate its answers by the line"
+        )
+    return Line("OK", "splitter", what)
 
 
 def _punctuation(root: Path, language: Language) -> Line:

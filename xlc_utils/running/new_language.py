@@ -31,7 +31,11 @@ digits: {digits}{ask_digits}
 paper_a: {{script_group: null, family: null}}  # stays so: the groups are those of paper A's 30 languages
 glottolog_family: null  # the top-level family on glottolog.org?
 glottolog_branch: null  # and the branch of it that is commonly named?
-splitter: {{paper: null, best: sentencex}}  # does `xlc language check` find its sentences whole?
+splitter:
+  paper: null
+  best: sentencex  # does `xlc language check` find the known sentences whole? If not, try stops
+  ordinals: false  # does a full stop make an ordinal of a number, as in German "3. Oktober"?
+  abbreviations: []  # which are common that end in a full stop? In small letters, without the last one
 off_target: {{langid: {langid}, near: []}}  # which labels of py3langid are accepted beside its own?
 lemmatiser: {lemmatiser}
 stopwords: null  # for paper B's lexical diversity: params/stopwords/{code_plain}.txt?

@@ -34,7 +34,6 @@ _SENTENCE = re.compile(r"\[([^\[\]]+)\]")
 class KnownSentences(StrictModel):
     """One file of params/known_answers/sentences: texts by what is difficult in them, sentences in square brackets."""
 
-    reviewed_by_native: bool
     choosing: dict[str, str]
     held_out: dict[str, str]
 
