@@ -15,6 +15,7 @@ from xlc_utils.information.ruler import (
     answer_errors,
     auc,
     auc_interval,
+    error_shares,
     is_development,
     known_pairs,
     known_texts,
@@ -238,3 +239,16 @@ def test_agreement_of_the_two_units_by_hand():
     # Of three claims with both verdicts two agree; expected by chance (2 1 + 1 2) / 9.
     assert by["agreement"].unique() == pytest.approx([2 / 3])
     assert by["kappa"].unique() == pytest.approx([(2 / 3 - 4 / 9) / (1 - 4 / 9)])
+
+
+def test_the_shares_of_error_by_hand():
+    rows = [("p", "es", "untranslated", 0.1), ("p", "es", "translated", -0.4), ("q", "es", "untranslated", -0.1),
+            ("q", "es", "translated", 0.0), ("p", "hi", "untranslated", 0.3), ("p", "hi", "translated", 0.2),
+            ("p", "ja", "untranslated", 0.9)]  # fmt: skip
+    errors = pd.DataFrame(rows, columns=["prompt_id", "language", "text", "error_f"])
+    found = error_shares(errors).set_index("language")
+    assert list(found.index) == ["es", "hi", "all"] and list(found["answers"]) == [2, 1, 3]
+    assert found.loc["es", ["evaluation", "translation"]].tolist() == pytest.approx([0.5, 0.5])
+    assert found.loc["hi", ["evaluation", "translation"]].tolist() == pytest.approx([1.5, -0.5])
+    assert found.loc["all", "evaluation"] == pytest.approx(0.5 / 0.6)
+    assert error_shares(errors[errors["text"] == "untranslated"]).empty

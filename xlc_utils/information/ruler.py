@@ -122,6 +122,32 @@ def answer_errors(pairs: pd.DataFrame) -> pd.DataFrame:
     return out.reset_index()
 
 
+def error_shares(errors: pd.DataFrame) -> pd.DataFrame:
+    """How much of the error of F is the evaluator's own, and how much comes with the translation.
+
+    The evaluator's own is its error on the untranslated wording of the same facts; the rest is the translation's. The
+    shares are of mean absolute errors; where the translation happens to hide errors, its share is negative.
+
+    Args:
+        errors: rows of `answer_errors`; only answers that are there both translated and untranslated are compared.
+
+    Returns:
+        One row a language and one for all: language, answers, error_untranslated, error_translated (mean absolute
+        error of F), evaluation, translation (shares of error_translated; missing where that is 0).
+    """
+    wide = errors.pivot(index=["prompt_id", "language"], columns="text", values="error_f").abs()
+    wide = wide.reindex(columns=["untranslated", "translated"]).dropna().reset_index()
+    parts = [*wide.groupby("language", sort=True), *([("all", wide)] if len(wide) else [])]
+    rows = []
+    for language, part in parts:
+        own, total = part["untranslated"].mean(), part["translated"].mean()
+        share = own / total if total > 0 else np.nan
+        row = {"language": language, "answers": len(part), "error_untranslated": own, "error_translated": total}
+        rows.append({**row, "evaluation": share, "translation": 1 - share})
+    columns = ["language", "answers", "error_untranslated", "error_translated", "evaluation", "translation"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def against_truth(answers: pd.DataFrame, evaluators: Sequence[Evaluator]) -> pd.DataFrame:
     """How well each evaluator ranks known answers by what they truly share with the English one.
 
