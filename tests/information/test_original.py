@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from xlc_utils.information.original import beside_translated, by_language, in_original, original_pairs
+from xlc_utils.information.original import (
+    beside_translated,
+    by_language,
+    in_original,
+    original_pairs,
+    original_pairs_of,
+)
 from xlc_utils.registry import prompts
 
 
@@ -66,3 +74,15 @@ def test_by_language_pairs_the_same_cells():
     two = pd.DataFrame({"model": ["m", "m"], "language": ["ja", "hi"], "value": [0.5, 0.1]})
     found = by_language(one, two).set_index("language")["difference"]
     assert found.to_dict() == {"hi": pytest.approx(-0.1), "ja": pytest.approx(0.1)}
+
+
+@pytest.mark.parametrize(("asked", "questions"), [(["astronomy-02", "macroeconomics-01"], 2), (["astronomy-02"], 16)])
+def test_without_a_question_to_set_the_threshold_on_all_known_answers_are_taken(root, asked, questions: int):
+    translations = pd.DataFrame({"prompt_id": asked, "dimension": "information"})
+    run = SimpleNamespace(
+        root=root,
+        params=SimpleNamespace(languages=("es",)),
+        model_names=["known-answers"],
+        read=lambda table, name: translations,
+    )
+    assert original_pairs_of(run)["prompt_id"].nunique() == questions

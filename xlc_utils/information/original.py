@@ -45,13 +45,15 @@ def original_pairs(known: dict[str, dict[str, KnownAnswer]], facts: dict[str, Fa
 
 
 def original_pairs_of(run) -> pd.DataFrame:
-    """`original_pairs` of the known answers that this run asks for, or of all where it asks for none."""
+    """`original_pairs` of the known answers that this run asks for; of all, where none of them is there to set a
+    threshold on."""
     known = {c: prompts.known_answers(run.root, c) for c in ["en", *run.params.languages]}
     pairs = original_pairs(known, prompts.facts(run.root))
     if "known-answers" not in run.model_names:
         return pairs
     asked = run.read("translations", "known-answers").query("dimension == 'information'")["prompt_id"]
-    return pairs[pairs["prompt_id"].isin(asked)].reset_index(drop=True)
+    own = pairs[pairs["prompt_id"].isin(asked)].reset_index(drop=True)
+    return own if own["prompt_id"].map(is_development).any() else pairs
 
 
 def original_verifier(run, pairs: pd.DataFrame):
