@@ -97,6 +97,22 @@ def calls(
 
 
 @app.command()
+def view(run_name: RunName) -> None:
+    """Write a run's answers as one page to read, with claims, profiles, scores and outcomes."""
+    from xlc_utils.registry.files import project_root
+    from xlc_utils.reporting import viewer
+    from xlc_utils.running.params import Params
+    from xlc_utils.running.run import Run
+    from xlc_utils.running.status import record_of
+
+    root = project_root()
+    record_of(root, run_name)  # that there is one: opening a run would make it
+    page = viewer.write(Run(root, Params(run_name=run_name), set(), "view"))
+    megabytes = page.stat().st_size / 1e6
+    typer.echo(f"Answers: open results/{run_name}/{page.name} in a browser ({megabytes:.1f} MB, needs no network).")
+
+
+@app.command()
 def doctor() -> None:
     """Check each part of the installation: one line a part, OK or FAIL with the remedy."""
     from xlc_utils.registry.files import project_root

@@ -102,8 +102,11 @@ class Chromium:
             self.events.append(message)
         return message
 
-    def open(self, page: Path, width: int = 1100, height: int = 900, private: bool = True) -> Tab:
-        """A page from the disk in a new tab, which, if private, finds nothing that was kept before."""
+    def open(self, page: Path, width: int = 1100, height: int = 900, private: bool = True, fragment: str = "") -> Tab:
+        """A page from the disk in a new tab, which, if private, finds nothing that was kept before.
+
+        The fragment is what follows the page's address in a link, "#" included.
+        """
         context = {"browserContextId": self.call("Target.createBrowserContext")["browserContextId"]} if private else {}
         target = self.call("Target.createTarget", url="about:blank", **context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -111,7 +114,7 @@ class Chromium:
         for domain in ("Page", "Runtime", "Network", "Log"):
             tab.call(f"{domain}.enable")
         tab.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        tab.go(page.resolve().as_uri())
+        tab.go(page.resolve().as_uri() + fragment)
         return tab
 
 
@@ -157,7 +160,7 @@ class Tab:
         """A key, with its place on the keyboard where that matters."""
         number = _KEYS.get(key, ord(key[0].upper()))
         what = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": 8 if shift else 0}
-        text = {"text": key} if len(key) == 1 else {}
+        text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
         self.call("Input.dispatchKeyEvent", type="keyDown", **what, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", **what)
 
