@@ -33,11 +33,16 @@ def run(
     only: Annotated[str, typer.Option(metavar="04,05", help="Only these notebooks.")] = "",
     start: Annotated[str, typer.Option("--from", metavar="03", help="This notebook and those after it.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Execute also what has not changed.")] = False,
+    data: Annotated[str, typer.Option("--data", metavar="DIR", help="Holds epitome/ and others; else XLC_DATA.")] = "",
     set_: Changes = [],  # noqa: B006 typer reads the default and never changes it
 ) -> None:
     """Execute the notebooks in order; go on where an earlier run stopped."""
+    import os
+
     from xlc_utils.running.pipeline import notebooks, run_pipeline, selected
 
+    if data:
+        os.environ["XLC_DATA"] = str(Path(data).resolve())  # the notebooks' processes read it too
     root, params = _checked(params_file, set_)
     chosen = selected(notebooks(root), [n.strip() for n in only.split(",") if n.strip()], start or None)
     run_pipeline(root, params, chosen, force)

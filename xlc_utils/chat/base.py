@@ -16,16 +16,18 @@ class Chat:
     """One request. A base model has no chat template: it gets the single ``completion`` text instead of messages.
 
     ``language`` and ``prompt_id`` say what is asked; a replayed system finds its stored answer by them, and no
-    other backend looks at them.
+    other backend looks at them. ``private``: it holds text that may not be passed on, so the record keeps the reply and
+    not the request.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
     completion: str | None = None
     language: str | None = None
     prompt_id: str | None = None
+    private: bool = False
 
     @classmethod
-    def user(cls, text: str, system: str | None = None, **who: str) -> Chat:
+    def user(cls, text: str, system: str | None = None, **who: Any) -> Chat:
         head = (("system", system),) if system else ()
         return cls(messages=(*head, ("user", text)), **who)
 

@@ -17,12 +17,14 @@ from xlc_utils.registry.prompts import Shots
 
 @dataclass(frozen=True)
 class Question:
-    """One prompt x_ℓ: what it is about (dimension, id), the language it is asked in, and its text."""
+    """One prompt x_ℓ: what it is about (dimension, id), the language it is asked in, its text, and whether that is
+    private (see `Chat`)."""
 
     dimension: str
     prompt_id: str
     language: str
     text: str
+    private: bool = False
 
 
 # A base model continues a text; these stand for "question" and "answer" in it. They are the same in every language:
@@ -34,7 +36,7 @@ _STOPS = tuple(f"\n{ask}:" for ask, _ in _LABELS.values())  # where a base model
 def chat_for(question: Question, kind: str, shots: Shots | None) -> Chat:
     """The request for one question: the bare prompt for a chat model, as in paper A; two in-language examples before
     it for a base model."""
-    who = {"language": question.language, "prompt_id": question.prompt_id}
+    who = {"language": question.language, "prompt_id": question.prompt_id, "private": question.private}
     if kind != "completion":
         return Chat.user(question.text, **who)
     ask, answer = _LABELS[question.dimension]
@@ -54,8 +56,8 @@ def generate(
     """Asks all questions of one model.
 
     Returns:
-        One row a question: dimension, prompt_id, language, prompt, text, outcome, detail, detected (language of the
-        text), characters, completion_tokens, finish_reason.
+        One row a question: dimension, prompt_id, language, prompt (nothing where it is private), text, outcome, detail,
+        detected (language of the text), characters, completion_tokens, finish_reason.
     """
     replies = model.complete([chat_for(q, kind, shots.get(q.language)) for q in questions], sampling)
     rows = []
@@ -67,7 +69,7 @@ def generate(
                 "dimension": question.dimension,
                 "prompt_id": question.prompt_id,
                 "language": question.language,
-                "prompt": question.text,
+                "prompt": "" if question.private else question.text,
                 "text": reply.text,
                 "outcome": str(Outcome.OFF_TARGET if off else reply.outcome),
                 "detail": f"written in {detected}" if off else reply.detail,
@@ -85,19 +87,17 @@ def prompt_table(run) -> pd.DataFrame:
 
     Returns:
         dimension, prompt_id, language, text, source (written | translated), outcome (of the translation: that of its
-        first sentence that is not ok); the order is that in which prompts are asked.
+        first sentence that is not ok), private; the order is that in which prompts are asked. See `kept`.
     """
     rows = []
     for dimension in prompts.DIMENSIONS:
-        wanted = getattr(run.params, f"{dimension}_prompts")
-        ids = prompts.selection(run.root, dimension, wanted, "parameters")
-        english = prompts.prompts(run.root, dimension, "en")
+        asked = run.prompts(dimension)
         for language in ("en", *run.params.languages):
-            texts = prompts.written(run.root, dimension, language)
-            lacking = [i for i in ids if i not in texts]
+            texts = asked.written(language)
+            lacking = [i for i in asked.ids if i not in texts]
             outcomes = {}
             if lacking:
-                made, sentences = run.translate([english[i] for i in lacking], "en", language)
+                made, sentences = run.translate([asked.english[i] for i in lacking], "en", language)
                 texts = {**texts, **dict(zip(lacking, made, strict=True))}
                 bad = sentences[sentences["outcome"] != "ok"].groupby("document")["outcome"].first()
                 outcomes = {lacking[document]: outcome for document, outcome in bad.items()}
@@ -109,10 +109,16 @@ def prompt_table(run) -> pd.DataFrame:
                     "text": texts[i],
                     "source": "translated" if i in lacking else "written",
                     "outcome": outcomes.get(i, "ok"),
+                    "private": asked.private,
                 }
-                for i in ids
+                for i in asked.ids
             ]
     return pd.DataFrame(rows)
+
+
+def kept(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `prompt_table` as they may be written and shown: without the text of private prompts."""
+    return table.assign(text=table["text"].where(~table["private"], ""))
 
 
 def questions_for(run, name: str, table: pd.DataFrame) -> list[Question]:
@@ -128,7 +134,7 @@ def questions_for(run, name: str, table: pd.DataFrame) -> list[Question]:
         known = prompts.known_texts(run.root, ["en", *run.params.languages])
         table = table[[k in known for k in zip(table["language"], table["prompt_id"], strict=True)]]
     asked = table[~table["outcome"].isin([Outcome.ERROR, Outcome.REFUSED])]
-    return [Question(r.dimension, r.prompt_id, r.language, r.text) for r in asked.itertuples()]
+    return [Question(r.dimension, r.prompt_id, r.language, r.text, r.private) for r in asked.itertuples()]
 
 
 def generate_answers(run, model: str, table: pd.DataFrame) -> pd.DataFrame:

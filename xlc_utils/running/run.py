@@ -26,6 +26,7 @@ from xlc_utils.registry import languages, models, prompts, reviews
 from xlc_utils.registry.files import parse, project_root, shown
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
+from xlc_utils.running.asked import Prompts, prompts_of
 from xlc_utils.running.params import Params, is_answers_file
 from xlc_utils.running.progress import Progress
 
@@ -115,10 +116,14 @@ class Run:
             identity(entry),
             lambda: make_backend(name, entry),
             self.record,
-            Progress(f"{self.notebook[:2]} {name}", "calls"),
+            self.progress(name, "calls"),
             again=self._limits.ask_again,
             budget=self.budget,
         )
+
+    def progress(self, label: str, unit: str) -> Progress:
+        """Says how far something of this notebook is: called with (done, total)."""
+        return Progress(f"{self.notebook[:2]} {label}", unit)
 
     @cached_property
     def budget(self) -> Budget:
@@ -159,6 +164,10 @@ class Run:
 
         return translate_texts(texts, source, target, self.translator, self.params.sentence_splitter)
 
+    def prompts(self, dimension: prompts.Dimension) -> Prompts:
+        """The prompts of one dimension that this run asks."""
+        return prompts_of(self.root, self.params, dimension, "parameters")
+
     def encoder(self):
         """The sentence encoder, behind the run's record."""
         from xlc_utils.chat.encoder import Encoder
@@ -173,6 +182,10 @@ class Run:
     def is_toy(self, name: str) -> bool:
         """Whether tables must mark this system as a toy."""
         return name in self.models.models and self.models.models[name].toy
+
+    def is_embedded(self, name: str) -> bool:
+        """Whether this system is one of the small models that come as packages."""
+        return name in self.models.models and self.models.models[name].backend == "embedded"
 
     @property
     def toy(self) -> bool:

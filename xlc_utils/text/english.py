@@ -1,4 +1,4 @@
-"""Sentences of an English text, as evaluators compare them."""
+"""Sentences of a text, as evaluators compare them: English unless said otherwise."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from xlc_utils.text.sentences import splitter
 
 
 @cache
-def sentences_of(reference: str) -> tuple[str, ...]:
-    return tuple(p.text for p in pieces(reference, splitter("en")) if p.translate) or (reference,)
+def sentences_of(reference: str, language: str = "en") -> tuple[str, ...]:
+    return tuple(p.text for p in pieces(reference, splitter(language)) if p.translate) or (reference,)
