@@ -1,0 +1,95 @@
+"""kill -9 at random moments: nothing that was answered is lost, and the tables come out as if nothing had happened.
+
+XLC_KILLS=200 tries so many points (some twenty minutes on two idle cores); the suite itself tries two.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+from child import ended, is_running, wait_for, write_notebook, xlc
+from fake_endpoint import Answer, FakeEndpoint, completion
+
+from xlc_utils.chat.record import Record
+
+POINTS, IN_FLIGHT = int(os.environ.get("XLC_KILLS", 2)), 8
+ASK = """from xlc_utils.chat.base import Chat, Sampling
+replies = run.chat("aya-exp-8b").complete([Chat.user(f"q{i}") for i in range(150)], Sampling())"""
+WRITE = """import pandas as pd
+rows = [{"text": r.text, "outcome": str(r.outcome)} for r in replies]
+run.write_csv("answers", pd.DataFrame(rows))"""
+
+
+def question(request: dict) -> str:
+    return request["body"]["messages"][-1]["content"]
+
+
+def answer(request: dict) -> Answer:
+    return replace(completion("re " + question(request)), seconds=0.1)
+
+
+def recorded(folder: Path) -> dict[str, str]:
+    """Key and reply of each answered call."""
+    path = folder / "calls.sqlite"
+    if not path.exists():
+        return {}
+    record = Record(path)
+    rows = {key: reply for key, _, _, reply, _ in record.rows()}
+    record.close()
+    return rows
+
+
+def test_killed_anywhere_it_ends_as_if_nothing_had_happened(project: Path, write_params, endpoint: FakeEndpoint):
+    endpoint.otherwise = answer
+    models = project / "params" / "models.yaml"
+    models.write_text(models.read_text().replace("http://localhost:8000/v1", endpoint.url))
+    write_notebook(project, "01_first", ASK, WRITE)
+    chosen = random.Random(0)
+
+    def run(name: str):
+        return xlc(project, "run", str(write_params(run_name=name)))
+
+    code, _, err = ended(run("whole"))
+    assert code == 0, err
+    whole = (project / "results" / "whole" / "answers.csv").read_bytes()
+    endpoint.requests.clear()
+
+    kills = lost = asked_twice = 0
+    turn = 0
+    while kills < POINTS:
+        folder, before = project / "results" / f"run{turn}", len(endpoint.requests)
+        killed_here = 0
+        while kills < POINTS and killed_here < 5:  # several times in one run, until it is done in spite of it
+            process, at = run(f"run{turn}"), chosen.randrange(1, 140)
+            start = len(endpoint.requests)
+            wait_for(lambda: len(endpoint.requests) >= start + at or process.poll() is not None)  # noqa: B023
+            time.sleep(chosen.uniform(0, 0.1))
+            children = psutil.Process(process.pid).children() if process.poll() is None else []
+            victim = chosen.choice(["runner", "kernel"])
+            if process.poll() is not None or not children:
+                ended(process)
+                break
+            os.kill(process.pid if victim == "runner" else children[0].pid, signal.SIGKILL)
+            ended(process)
+            assert wait_for(lambda: not any(is_running(c.pid) for c in children), seconds=30)  # noqa: B023
+            there = recorded(folder)
+            kills, killed_here = kills + 1, killed_here + 1
+        code, _, err = ended(run(f"run{turn}"))
+        assert code == 0, err
+        now = recorded(folder)
+        if killed_here:
+            lost += sum(now.get(key) != reply for key, reply in there.items())
+        times = Counter(question(r) for r in endpoint.requests[before:])
+        asked_twice += sum(times.values()) - 150
+        assert sum(times.values()) - 150 <= killed_here * 2 * IN_FLIGHT, "more than what was in flight or just coming"
+        assert (folder / "answers.csv").read_bytes() == whole
+        turn += 1
+    print(f"\n{kills} points, {lost} lost, {asked_twice} asked again, tables identical")
+    assert lost == 0
