@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lab ruler lint lock clean
+.PHONY: demo test lab docs ruler lint lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/xlc run params/demo.yaml
@@ -13,7 +13,11 @@ test: .venv/dev.stamp
 	$(BIN)/python -m pytest
 
 lab: .venv/lab.stamp
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/docs/start.ipynb
+
+# The tables in docs/*.md, from the committed results.
+docs: .venv/demo.stamp
+	$(BIN)/python -m xlc_utils.reporting.docs
 
 # Known answers through translators and evaluators; 05 to 07 would only repeat what the demo shows.
 ruler: .venv/demo.stamp
