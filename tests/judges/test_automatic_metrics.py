@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,17 +15,18 @@ from xlc_utils.judges.automatic import (
     DATA,
     LANGUAGE_PAIRS,
     METRICS,
-    draws,
+    lemmatiser_means,
     measure,
     model_means,
     models,
     paired,
     read_as_published,
+    read_lemmatiser_means,
     read_metrics,
     score_matrices,
 )
 from xlc_utils.judges.lexical import dialogue_tokens, lemmatiser, mattr, self_bleu_scores, ttr
-from xlc_utils.judges.released import read_dialogues
+from xlc_utils.judges.released import draws, read_dialogues
 from xlc_utils.registry.problems import Problem
 
 
@@ -77,6 +80,9 @@ def test_committed_numbers_are_numbers_only():
         "dialogue_metrics.csv": ["language", "model"],
         "as_published_metrics.csv": ["language", "model"],
         "human_ratings.csv": ["annotator", "dialogue", "question"],
+        "lemmatiser_means.csv": ["language", "lemmatiser", "model"],
+        "dialogue_similarity.csv": ["language", "model"],
+        "cross_language_similarity.csv": ["first", "second", "model"],
     }
     for name, allowed in text_columns.items():
         table = pd.read_csv(DATA / name)
@@ -178,9 +184,9 @@ def test_score_matrices_pair_draws(metrics):
         np.testing.assert_allclose(np.nanmean(matrix, axis=1), means.loc[language].loc[names, "TTR"])
 
 
-def test_pairs_of_languages_are_in_paper_order_and_paired_without_estonian():
+def test_pairs_of_languages_are_in_paper_order_and_paired_without_estonian(metrics):
     assert ["–".join(pair) for pair in LANGUAGE_PAIRS] == ["et–en", "et–fi", "et–hu", "fi–en", "fi–hu", "hu–en"]
-    assert [paired(*pair) for pair in LANGUAGE_PAIRS] == [False, False, False, True, True, True]
+    assert [paired(metrics, *pair) for pair in LANGUAGE_PAIRS] == [False, False, False, True, True, True]
 
 
 def test_surface_metrics_do_not_rank_models_alike_everywhere(metrics):
@@ -215,7 +221,8 @@ def test_a_missing_or_foreign_table(tmp_path):
 
 def test_the_dialogues_give_the_committed_numbers(release, tmp_path):
     pytest.importorskip("stopwordsiso")
-    for path in rebuild.rebuild(release, tmp_path):
+    names = ("dialogue_metrics.csv", "as_published_metrics.csv", "human_ratings.csv")
+    for path in rebuild.rebuild(release, tmp_path, names):
         assert path.read_bytes() == (DATA / path.name).read_bytes(), path.name
 
 
@@ -227,3 +234,18 @@ def test_every_generator_has_the_same_draws_in_the_same_order(release):
     assert len(drawn) == 18
     assert max(map(len, drawn.values())) == 120
     assert all(numbers == sorted(set(numbers)) and numbers[-1] < 120 for numbers in drawn.values())
+
+
+def test_the_dialogues_give_the_committed_means_by_lemmatiser(release):
+    """Without EstNLTK and Voikko; with them, where they are installed."""
+    names = {language: [n for n in tried if installed(n)] for language, tried in rebuild.COMPARED.items()}
+    key = ["language", "lemmatiser", "model"]
+    found = lemmatiser_means(read_dialogues(release), names).set_index(key)
+    committed = read_lemmatiser_means().set_index(key)
+    pd.testing.assert_frame_equal(found, committed.loc[found.index])
+    assert len(found) >= 2 * 4 * 6
+
+
+def installed(name):
+    packages = {"vabamorf": "estnltk", "voikko": "libvoikko", "stanza": "stanza"}
+    return name not in packages or importlib.util.find_spec(packages[name]) is not None

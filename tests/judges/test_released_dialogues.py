@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import threading
+import types
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+import pandas as pd
 import pytest
 from short_dialogues import PARAMETERS, dialogue
 
 from xlc_utils.judges import rebuild, released
 from xlc_utils.judges.released import (
     fetch,
+    fetch_hub,
     parse_dialogues,
     read_annotated,
     read_dialogues,
+    read_hub,
     read_ratings,
     remarks,
     verify,
@@ -246,3 +251,68 @@ def test_the_ratings_are_those_inside_the_annotated_dialogues(release):
         for label in item["_metadata"][f"{question}_annotations"]
     }
     assert set(read_ratings(release).itertuples(index=False, name=None)) == inside
+
+
+def hub_rows(language, identifier, texts):
+    metadata = {"language": language, "model": "gpt-4.1-mini", "n_messages": len(texts), "n_agents": 1} | PARAMETERS
+    return [
+        {
+            "conversation_id": identifier,
+            "message_id": number,
+            "from_name": ("Klaus", "Anna")[number % 2],
+            "from_type": ("agent", "customer")[number % 2],
+            "message": text,
+        }
+        | metadata
+        for number, text in enumerate(texts)
+    ]
+
+
+def test_the_hubs_messages_are_put_together_again(tmp_path):
+    rows = [
+        *hub_rows("fi", "f-1", ["Hei!", "Hei hei!", "Kuinka voin auttaa?"]),
+        *hub_rows("et", "e-1", ["Tere!", "Tere!"]),
+    ]
+    # Out of order, and one dialogue in two files.
+    pd.DataFrame(rows[2:]).to_parquet(tmp_path / "fi-00000-of-00002.parquet")
+    pd.DataFrame([rows[1], rows[0], *hub_rows("fi", "f-2", ["Hei!"])]).to_parquet(
+        tmp_path / "fi-00001-of-00002.parquet"
+    )
+    found = read_hub(tmp_path)
+    assert [(d.language, d.index, d.dialogue_id) for d in found] == [
+        ("et", 0, "e-1"),
+        ("fi", 0, "f-1"),
+        ("fi", 1, "f-2"),
+    ]
+    assert [turn.text for turn in found[1].turns] == ["Hei!", "Hei hei!", "Kuinka voin auttaa?"]
+    assert found[1].parameters == PARAMETERS | {"n_messages": 3, "n_agents": 1} and found[1].model == "gpt-4.1-mini"
+
+
+def test_what_is_wrong_with_the_hubs_files_is_said(tmp_path):
+    with pytest.raises(Problem, match="no Parquet file"):
+        read_hub(tmp_path)
+    path = tmp_path / "fi.parquet"
+    rows = pd.DataFrame(hub_rows("fi", "f-1", ["Hei!", "Hei!", "Hei!"]))
+    rows.drop(index=1).to_parquet(path)
+    with pytest.raises(Problem, match=r"dialogue f-1 .*not numbered"):
+        read_hub(tmp_path)
+    rows.drop(columns="channel").to_parquet(path)
+    with pytest.raises(Problem, match="no column `channel`"):
+        read_hub(tmp_path)
+    path.write_bytes(b"PAR")
+    with pytest.raises(Problem, match="not readable as Parquet"):
+        read_hub(tmp_path)
+
+
+def test_the_hub_is_asked_for_one_commit(tmp_path, monkeypatch):
+    with pytest.raises(Problem, match="is no commit"):
+        fetch_hub(tmp_path, "main")
+    asked = {}
+    hub = types.ModuleType("huggingface_hub")
+    hub.snapshot_download = lambda name, **how: asked.update(how, name=name)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    fetch_hub(tmp_path, "a" * 40)
+    assert asked["name"] == released.HUB_DATASET and asked["revision"] == "a" * 40 and asked["repo_type"] == "dataset"
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(Problem, match="huggingface_hub is not installed"):
+        fetch_hub(tmp_path, "a" * 40)

@@ -6,22 +6,27 @@ The numbers measured on the released dialogues are kept in `data/`, so nothing h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from xlc_utils.judges import similarity
+from xlc_utils.judges.dialogues import turns_from_json
 from xlc_utils.judges.lexical import (
     GRANULARITIES,
     Lemmatiser,
     dialogue_tokens,
     lemmatiser,
+    lemmatiser_of,
     mattr,
     self_bleu_scores,
     ttr,
 )
-from xlc_utils.judges.released import LANGUAGES, MODELS, PARAMETERS, Dialogue
+from xlc_utils.judges.released import LANGUAGES, MODELS, PARAMETERS, Dialogue, draws
+from xlc_utils.judges.similarity import Encode
+from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 
 DATA = Path(__file__).parent / "data"
@@ -35,11 +40,11 @@ METRICS = {
     "self-BLEU, client": "self_bleu_client",
 }
 
+#: All metrics whose rank stability is shown. Similarity comes from another table, since it needs an encoder.
+SURFACE = METRICS | {"similarity": "similarity"}
+
 #: Language pairs in the order of paper B, appendix E.
 LANGUAGE_PAIRS = (("et", "en"), ("et", "fi"), ("et", "hu"), ("fi", "en"), ("fi", "hu"), ("hu", "en"))
-
-#: The languages whose dialogues record what they were generated with: the same draws in all three.
-WITH_DRAWS = ("fi", "hu", "en")
 
 
 def measure(dialogues: Sequence[Dialogue]) -> pd.DataFrame:
@@ -67,7 +72,7 @@ def measure(dialogues: Sequence[Dialogue]) -> pd.DataFrame:
         }
     )
     frame[["share_right_language", "share_english"]] = [_language_shares(dialogue) for dialogue in dialogues]
-    lemmatisers = {language: lemmatiser(language) for language in frame["language"].unique()}
+    lemmatisers = {language: lemmatiser(language, lemmatiser_of(language)) for language in frame["language"].unique()}
     for granularity in GRANULARITIES:
         _measure_granularity(frame, dialogues, lemmatisers, granularity)
     return frame.round(6)
@@ -92,25 +97,28 @@ def _measure_granularity(
         frame.loc[rows, f"self_bleu_{granularity}"] = self_bleu_scores(list(texts[rows]))
 
 
-def draws(dialogues: Sequence[Dialogue]) -> list[int | None]:
-    """Which draw of the generation parameters each dialogue came from, numbered from 0; None where unknown.
+def lemmatiser_means(dialogues: Sequence[Dialogue], names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """What a choice of lemmatiser does to the metrics of whole dialogues.
 
-    In the released Finnish, Hungarian and English files every generator has the same 120 draws in the same
-    order, less those it failed on. One set of parameters was drawn twice; both are in every list, so the first
-    one there is the first draw. Draws are numbered in the order of the longest list.
+    Args:
+        dialogues: see `measure`.
+        names: the lemmatisers to try in each language; other languages are left out.
+
+    Returns:
+        One row a language, lemmatiser and model: n_dialogues, ttr, mattr, self_bleu (means).
     """
-    drawn: dict[tuple[str, str], list[tuple]] = {}
-    keys = []
-    for dialogue in dialogues:
-        same_model = drawn.setdefault((dialogue.language, dialogue.model), [])
-        parameters = tuple(dialogue.parameters[name] for name in PARAMETERS)
-        key = (*parameters, sum(earlier[:-1] == parameters for earlier in same_model))
-        keys.append(None if dialogue.has_placeholders else key)
-        same_model.append(key)
-    known = set(keys)
-    in_order = (key for same_model in sorted(drawn.values(), key=len, reverse=True) for key in same_model)
-    number = {key: position for position, key in enumerate(dict.fromkeys(key for key in in_order if key in known))}
-    return [None if key is None else number[key] for key in keys]
+    rows = []
+    for language, tried in names.items():
+        own = [dialogue for dialogue in dialogues if dialogue.language == language and len(dialogue.turns) > 1]
+        frame = pd.DataFrame({"language": language, "model": [dialogue.model for dialogue in own]})
+        for name in tried:
+            _measure_granularity(frame, own, {language: lemmatiser(language, name)}, "whole")
+            groups = frame.groupby("model")[["ttr_whole", "mattr_whole", "self_bleu_whole"]]
+            means = groups.mean().rename(columns=lambda column: column.removesuffix("_whole"))
+            means.insert(0, "n_dialogues", groups.size())
+            rows.append(means.reset_index().assign(language=language, lemmatiser=name))
+    columns = ["language", "lemmatiser", "model", "n_dialogues", "ttr", "mattr", "self_bleu"]
+    return pd.concat(rows, ignore_index=True)[columns].round(6)
 
 
 def _language_shares(dialogue: Dialogue) -> tuple[float, float]:
@@ -121,14 +129,18 @@ def _language_shares(dialogue: Dialogue) -> tuple[float, float]:
     return (found.count(dialogue.language) / len(found), found.count("en") / len(found)) if found else (np.nan, np.nan)
 
 
-def read_metrics(path: str | Path = DATA / "dialogue_metrics.csv") -> pd.DataFrame:
-    """What `measure` found on the released dialogues, as kept in data/dialogue_metrics.csv.
+def read_metrics(
+    path: str | Path = DATA / "dialogue_metrics.csv", similarities: str | Path = DATA / "dialogue_similarity.csv"
+) -> pd.DataFrame:
+    """What `measure` and `similarity.measure` found on the released dialogues, as kept in data/.
 
     Raises:
-        Problem: the file is missing or unreadable, or lacks a column.
+        Problem: a file is missing or unreadable, or lacks a column.
     """
-    described = ("language", "model", "dialogue", "draw", "n_turns", "share_right_language", "share_english")
-    return read_committed(path, (*described, "n_tokens_whole", *METRICS.values())).astype({"draw": "Int64"})
+    key = ["language", "model", "dialogue"]
+    described = (*key, "draw", "n_turns", "share_right_language", "share_english")
+    metrics = read_committed(path, (*described, "n_tokens_whole", *METRICS.values())).astype({"draw": "Int64"})
+    return metrics.merge(read_committed(similarities, (*key, "similarity")), on=key, how="left", validate="1:1")
 
 
 def read_as_published(path: str | Path = DATA / "as_published_metrics.csv") -> pd.DataFrame:
@@ -138,6 +150,24 @@ def read_as_published(path: str | Path = DATA / "as_published_metrics.csv") -> p
         Problem: the file is missing or unreadable, or lacks a column.
     """
     return read_committed(path, ("language", "model", "n", "ttr", "mattr", *list(METRICS.values())[2:]))
+
+
+def read_lemmatiser_means(path: str | Path = DATA / "lemmatiser_means.csv") -> pd.DataFrame:
+    """What `lemmatiser_means` found on the released dialogues, as kept in data/lemmatiser_means.csv.
+
+    Raises:
+        Problem: the file is missing or unreadable, or lacks a column.
+    """
+    return read_committed(path, ("language", "lemmatiser", "model", "ttr", "mattr", "self_bleu"))
+
+
+def read_cross_language_similarity(path: str | Path = DATA / "cross_language_similarity.csv") -> pd.DataFrame:
+    """What `similarity.across_languages` found on the released dialogues, as kept in data/.
+
+    Raises:
+        Problem: the file is missing or unreadable, or lacks a column.
+    """
+    return read_committed(path, ("first", "second", "model", "pairs", "same_draw", "other_draw", "auc"))
 
 
 def read_committed(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
@@ -168,7 +198,7 @@ def model_means(metrics: pd.DataFrame) -> pd.DataFrame:
     Returns:
         One row a language (paper order) and model: n_dialogues (those with at least two turns), n_tokens (mean),
         share_under_window (share of dialogues whose MATTR is a TTR, having fewer than 100 tokens), the metrics by
-        their names in `METRICS`, share_right_language (mean), mostly_english (share of dialogues at least half of
+        their names in `SURFACE`, share_right_language (mean), mostly_english (share of dialogues at least half of
         whose turns are English).
     """
     rows = metrics[metrics["n_turns"] >= 2]
@@ -178,7 +208,7 @@ def model_means(metrics: pd.DataFrame) -> pd.DataFrame:
             "model": rows["model"],
             "n_tokens": rows["n_tokens_whole"],
             "share_under_window": rows["n_tokens_whole"] < 100,
-            **{name: rows[column] for name, column in METRICS.items()},
+            **{name: rows[column] for name, column in SURFACE.items()},
             "share_right_language": rows["share_right_language"],
             "mostly_english": rows["share_english"] >= 0.5,
         }
@@ -204,20 +234,20 @@ def score_matrices(metrics: pd.DataFrame, metric: str) -> dict[str, np.ndarray]:
 
     Args:
         metrics: as `measure` or `read_metrics` give it.
-        metric: key of `METRICS`.
+        metric: key of `SURFACE`.
 
     Raises:
         Problem: the metric is not known.
     """
-    if metric not in METRICS:
-        raise Problem("automatic metric", f"{metric!r} is not known", f"use one of {', '.join(METRICS)}")
+    if metric not in SURFACE:
+        raise Problem("automatic metric", f"{metric!r} is not known", f"use one of {', '.join(SURFACE)}")
     names = models(metrics)
     columns = metrics["draw"].fillna(metrics["dialogue"]).astype(int)
     matrices = {}
     for language in _ordered(metrics["language"], LANGUAGES):
         rows = metrics["language"] == language
         matrix = np.full((len(names), columns.max() + 1), np.nan)
-        matrix[metrics.loc[rows, "model"].map(names.index), columns[rows]] = metrics.loc[rows, METRICS[metric]]
+        matrix[metrics.loc[rows, "model"].map(names.index), columns[rows]] = metrics.loc[rows, SURFACE[metric]]
         matrices[language] = matrix
     return matrices
 
@@ -227,6 +257,43 @@ def models(metrics: pd.DataFrame) -> list[str]:
     return _ordered(metrics["model"], sorted(MODELS.values()))
 
 
-def paired(first: str, second: str) -> bool:
+def paired(metrics: pd.DataFrame, first: str, second: str) -> bool:
     """Whether the columns of two languages' matrices are the same draws of the generation parameters."""
-    return first in WITH_DRAWS and second in WITH_DRAWS
+    return bool(metrics.loc[metrics["language"].isin([first, second]), "draw"].notna().all())
+
+
+def generated_dialogues(dialogues: pd.DataFrame) -> list[Dialogue]:
+    """A run's own dialogues, as `measure` takes them; those without turns are left out.
+
+    Args:
+        dialogues: rows of `dialogues.generate_dialogues` of any number of generators.
+    """
+    kept = dialogues[dialogues["outcome"] == Outcome.OK]
+    position = kept.groupby(["language", "generator"]).cumcount()
+    return [
+        Dialogue(
+            row["language"],
+            row["generator"],
+            int(index),
+            turns_from_json(row["turns"]),
+            {name: row[name] for name in (*PARAMETERS, "n_messages", "n_agents")},
+            row["dialogue_id"],
+        )
+        for index, row in zip(position, kept.to_dict("records"), strict=True)
+    ]
+
+
+def measure_generated(dialogues: pd.DataFrame, encode: Encode) -> pd.DataFrame:
+    """All metrics of a run's own dialogues, similarity included, paired by the draw they were made from.
+
+    Args:
+        dialogues: as for `generated_dialogues`.
+        encode: texts to unit vectors.
+
+    Returns:
+        as `read_metrics`.
+    """
+    own = generated_dialogues(dialogues)
+    numbers = {name: number for number, name in enumerate(sorted(dialogues["dialogue_id"].unique()))}
+    metrics = measure(own).assign(draw=pd.array([numbers[d.dialogue_id] for d in own], dtype="Int64"))
+    return metrics.assign(similarity=similarity.measure(own, similarity.embed(own, encode))["similarity"])

@@ -11,10 +11,11 @@ import functools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from xlc_utils.judges.lemmatisers import LEMMATISERS, Lemmatiser
 from xlc_utils.judges.released import Dialogue
 from xlc_utils.registry.files import project_root, shown
 from xlc_utils.registry.problems import Problem
@@ -32,9 +33,6 @@ GRANULARITIES = {"whole": ("agent", "customer"), "agent": ("agent",), "client": 
 # Letters with combining marks (NFC composes what it can), joined by single hyphens or apostrophes.
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 
-#: A lemmatiser takes the words of one text, in order, and returns as many lemmas.
-Lemmatiser = Callable[[Sequence[str]], list[str]]
-
 
 def words(text: str) -> list[str]:
     """The lower-cased words of `text`: runs of letters, joined by single hyphens or apostrophes. No numbers."""
@@ -42,31 +40,23 @@ def words(text: str) -> list[str]:
 
 
 def lemmatiser(language: str, name: str = "simplemma") -> Lemmatiser:
-    """A lemmatiser for `language`.
-
-    Args:
-        language: language code.
-        name: "simplemma" (word lists and rules, pure Python, 54 languages) or "none" (words as they are).
+    """A lemmatiser for `language`; which ones there are is said in `xlc_utils.judges.lemmatisers`.
 
     Raises:
-        Problem: there is no lemmatiser of that name, or it does not know the language.
+        Problem: there is no lemmatiser of that name, it does not know the language, or it is not installed.
     """
-    if name == "none":
-        return list
-    if name != "simplemma":
-        raise Problem(f"lemmatiser {name}", "there is no such lemmatiser", "use simplemma or none")
+    if name not in LEMMATISERS:
+        raise Problem(f"lemmatiser {name}", "there is no such lemmatiser", f"use one of {', '.join(LEMMATISERS)}")
+    return LEMMATISERS[name](language)
+
+
+def lemmatiser_of(language: str) -> str:
+    """The lemmatiser of the uniform pipeline: simplemma, or "none" for a language that simplemma does not know."""
     try:
-        _simplemma("a", language)
-    except ValueError:
-        raise Problem("lemmatiser simplemma", f"it does not know the language {language!r}", "use none") from None
-    return lambda tokens: [_simplemma(token, language) for token in tokens]
-
-
-@functools.cache
-def _simplemma(word: str, language: str) -> str:
-    import simplemma  # loads a dictionary of a language at its first word
-
-    return simplemma.lemmatize(word, lang=language).lower()
+        lemmatiser(language)
+    except Problem:
+        return "none"
+    return "simplemma"
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,6 +85,9 @@ QUESTIONS = {
     "Does the content make sense?": ("coherence", 1),
     "Is this fluent, human-written Estonian?": ("fluency", 3),
 }
+
+#: The languages whose dialogues record what they were generated with: the same draws in all three.
+WITH_DRAWS = ("fi", "hu", "en")
 
 SENDERS = ("agent", "customer")
 PARAMETERS = ("industry", "problem", "channel", "agent_experience", "agent_type")
@@ -165,6 +169,83 @@ def read_dialogues(folder: str | Path | None = None, languages: Sequence[str] = 
     return [dialogue for language in languages for dialogue in _read_file(path / f"combined_{language}.json", language)]
 
 
+#: The further dialogues that the authors put on a hub: those of one generator, a split a language, one row a message.
+HUB_DATASET = "isaacchung/controlled-generated-convos-gpt-4.1-mini"
+_HUB_COLUMNS = ("conversation_id", "message_id", "from_name", "from_type", "message", "language", *PARAMETERS)
+
+
+def fetch_hub(folder: str | Path, revision: str) -> list[Path]:
+    """Download the hub's Parquet files into `folder`; `read_hub` reads them.
+
+    Args:
+        folder: where they go.
+        revision: a commit of the data set, all 40 digits, so that the same files come every time.
+
+    Raises:
+        Problem: the revision is no commit; huggingface_hub is not installed; the hub or the commit cannot be reached.
+    """
+    where = f"hub data set {HUB_DATASET}"
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+        raise Problem(where, f"the revision {revision!r} is no commit", "give the 40 digits of one, from its page")
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        command = "python -m pip install huggingface_hub"
+        raise Problem(where, "the package huggingface_hub is not installed", f"run `{command}`") from None
+    try:
+        snapshot_download(
+            HUB_DATASET, repo_type="dataset", revision=revision, local_dir=folder, allow_patterns="*.parquet"
+        )
+    except (OSError, ValueError) as error:  # its own errors are of these kinds
+        raise Problem(where, f"it cannot be downloaded ({error})", "check the network and the revision") from error
+    return sorted(Path(folder).rglob("*.parquet"))
+
+
+def read_hub(folder: str | Path, languages: Sequence[str] = LANGUAGES) -> list[Dialogue]:
+    """The dialogues in the Parquet files of the hub's data set: rows of messages, put together by conversation.
+
+    Raises:
+        Problem: there is no Parquet file; a file is not readable or lacks a column; a dialogue is not as
+            `parse_dialogues` expects it, or does not have each of its messages once.
+    """
+    paths = sorted(Path(folder).rglob("*.parquet"))
+    if not paths:
+        remedy = "download them with `xlc_utils.judges.released.fetch_hub`"
+        raise Problem(str(folder), "it holds no Parquet file", remedy)
+    messages = pd.concat([_read_hub_file(path) for path in paths], ignore_index=True)  # a dialogue may lie in two files
+    dialogues = []
+    for language in languages:
+        own = messages[messages["language"] == language].groupby("conversation_id", sort=False)
+        dialogues += [_hub_dialogue(str(name), group, index) for index, (name, group) in enumerate(own)]
+    return dialogues
+
+
+def _read_hub_file(path: Path) -> pd.DataFrame:
+    try:
+        table = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise Problem(str(path), f"it is not readable as Parquet ({error})", "download it again") from None
+    for column in _HUB_COLUMNS:
+        if column not in table:
+            raise Problem(str(path), f"it has no column `{column}`", "download it again")
+    return table
+
+
+def _hub_dialogue(identifier: str, messages: pd.DataFrame, index: int) -> Dialogue:
+    where = f"dialogue {identifier} of {HUB_DATASET}"
+    messages = messages.sort_values("message_id")
+    if messages["message_id"].tolist() != list(range(len(messages))):
+        raise Problem(where, "its messages are not numbered 0, 1, 2, …", "download the files again")
+    first = messages.iloc[0].to_dict()
+    item = {
+        "conversation_id": identifier,
+        "messages": messages[["from_name", "from_type", "message"]].to_dict("records"),
+        "_metadata": {name: first.get(name) for name in ("language", *PARAMETERS, "n_messages", "n_agents")},
+    }
+    model = first.get("model") or first.get("file_model") or "gpt-4.1-mini"  # the data set is of this one
+    return _dialogue(item, first["language"], model, index, where)
+
+
 def read_annotated(folder: str | Path | None = None) -> list[Dialogue]:
     """The 120 Estonian dialogues of one generator that people rated, with their `dialogue_id`.
 
@@ -243,6 +324,27 @@ def _turn(message: object, where: str) -> Turn:
     if message["from_type"] not in SENDERS:
         raise Problem(where, f"its sender {message['from_type']!r} is not known", f"say one of {', '.join(SENDERS)}")
     return Turn(message["from_type"], str(message.get("from_name", "")), message["message"])
+
+
+def draws(dialogues: Sequence[Dialogue]) -> list[int | None]:
+    """Which draw of the generation parameters each dialogue came from, numbered from 0; None where unknown.
+
+    In the released Finnish, Hungarian and English files every generator has the same 120 draws in the same
+    order, less those it failed on. One set of parameters was drawn twice; both are in every list, so the first
+    one there is the first draw. Draws are numbered in the order of the longest list.
+    """
+    drawn: dict[tuple[str, str], list[tuple]] = {}
+    keys = []
+    for dialogue in dialogues:
+        same_model = drawn.setdefault((dialogue.language, dialogue.model), [])
+        parameters = tuple(dialogue.parameters[name] for name in PARAMETERS)
+        key = (*parameters, sum(earlier[:-1] == parameters for earlier in same_model))
+        keys.append(None if dialogue.has_placeholders else key)
+        same_model.append(key)
+    known = set(keys)
+    in_order = (key for same_model in sorted(drawn.values(), key=len, reverse=True) for key in same_model)
+    number = {key: position for position, key in enumerate(dict.fromkeys(key for key in in_order if key in known))}
+    return [None if key is None else number[key] for key in keys]
 
 
 def remarks(dialogues: Sequence[Dialogue]) -> list[str]:

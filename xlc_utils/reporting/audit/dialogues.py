@@ -15,8 +15,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from xlc_utils.judges.automatic import WITH_DRAWS, draws
-from xlc_utils.judges.released import PARAMETERS, Dialogue, read_annotated, read_dialogues, verify
+from xlc_utils.judges.released import (
+    PARAMETERS,
+    WITH_DRAWS,
+    Dialogue,
+    draws,
+    read_annotated,
+    read_dialogues,
+    verify,
+)
 from xlc_utils.registry.problems import Problem
 
 FILE = Path(__file__).parent / "dialogue_numbers.csv"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from xlc_utils.judges import automatic, human
 from xlc_utils.judges.dialogues import read_options
-from xlc_utils.judges.released import LANGUAGES, MODELS
+from xlc_utils.judges.released import LANGUAGES, MODELS, WITH_DRAWS
 from xlc_utils.reporting import published
 from xlc_utils.reporting.audit import dialogues
 from xlc_utils.reporting.audit.entries import (
@@ -105,9 +105,9 @@ def parameter_sets() -> Finding:
 @statement("b-identical-parameters", claim="B37")
 def identical_parameters() -> Finding:
     known = metrics().groupby("language")["draw"].agg(["size", "count", "nunique"])
-    among = sum(int(dialogues.numbers()["annotated dialogues among the draws", c, ""]) for c in automatic.WITH_DRAWS)
+    among = sum(int(dialogues.numbers()["annotated dialogues among the draws", c, ""]) for c in WITH_DRAWS)
     annotated = int(dialogues.numbers()["annotated dialogues", "et", ""])
-    shared = set.intersection(*(set(metrics().query("language == @c")["draw"]) for c in automatic.WITH_DRAWS))
+    shared = set.intersection(*(set(metrics().query("language == @c")["draw"]) for c in WITH_DRAWS))
     return Finding(
         CANNOT_BE_CHECKED,
         f"Finnish, Hungarian and English share {len(shared)} draws of the parameters; every dialogue of theirs has "
@@ -478,13 +478,37 @@ def similarity_direction() -> Finding:
     )
 
 
-@statement("b-similarity-meaning", claim="B16")
-def similarity_meaning() -> Finding:
+def similarity_range() -> tuple[float, float, float]:
+    """Over generators and the paper's three languages, by the smaller encoder: lowest, highest, largest difference
+    between two languages of one generator."""
+    found = uniform()["similarity"].unstack("language")[list(FINNO_UGRIC)]
+    return found.min(axis=None), found.max(axis=None), float((found.max(axis=1) - found.min(axis=1)).max())
+
+
+@statement("b-similarity-differences", claim="B13")
+def similarity_differences() -> Finding:
+    _, _, difference = similarity_range()
     return Finding(
         CANNOT_BE_CHECKED,
-        "The values need the dialogues and the encoder named in Appendix A. What they measure is printed: how alike "
-        "different dialogues of one generator in one language are. No dialogue is compared with its counterpart in "
-        "another language, so equal values in two languages do not say that the content is the same. Needed: the "
-        "dialogues (XLC_DATA), multilingual-e5-large-instruct, and a comparison across languages.",
+        "By multilingual-e5-small the largest difference between two languages of one generator is "
+        f"{difference:.3f}. Needed: the encoder named in Appendix A, multilingual-e5-large-instruct.",
+        {"largest difference": difference},
+    )
+
+
+@statement("b-similarity-meaning", claim="B16")
+def similarity_meaning() -> Finding:
+    lowest, highest, _ = similarity_range()
+    across = automatic.read_cross_language_similarity()
+    least, most = across["auc"].min(), across["auc"].max()
+    return Finding(
+        CANNOT_BE_CHECKED,
+        f"By multilingual-e5-small instead of the paper's encoder the range is {lowest:.2f}–{highest:.2f}. What it "
+        "measures is how alike different dialogues of one generator in one language are: no dialogue is compared with "
+        "its counterpart in another language, so equal values in two languages do not say that the content is the "
+        "same. Compared across Finnish, Hungarian and English, a dialogue is more like its counterpart of the same "
+        f"draw than like another one with probability {least:.2f} to {most:.2f} by generator and pair (.5: by chance). "
+        "Needed: the encoder named in Appendix A, multilingual-e5-large-instruct.",
+        {"lowest": lowest, "highest": highest, "least auc": least, "most auc": most},
         inference=True,
     )

@@ -7,9 +7,8 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from xlc_utils.judges.automatic import WITH_DRAWS
 from xlc_utils.judges.dialogues import read_options
-from xlc_utils.judges.released import PARAMETERS
+from xlc_utils.judges.released import PARAMETERS, WITH_DRAWS
 from xlc_utils.registry import models
 from xlc_utils.registry.files import project_root
 from xlc_utils.reporting import published
