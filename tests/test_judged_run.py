@@ -20,9 +20,10 @@ from xlc_utils.judges.dialogues import draw_parameters, read_options
 from xlc_utils.judges.released import PARAMETERS
 
 KEY = "sk-secret-of-the-judged-run"
-DRAWS, LANGUAGES, GENERATORS = 4, ("en", "fi"), ("careful", "careless")
+DRAWS, LANGUAGES, GENERATORS = 4, ("en", "et", "fi"), ("careful", "careless")
 DIALOGUES = DRAWS * len(LANGUAGES) * len(GENERATORS)
 PROBE = 24 * 4  # dialogues with and without a planted flaw, in four languages
+FURTHER = 2 * DRAWS * len(GENERATORS)  # scores under an Estonian meta-prompt, labels by a second judge
 PARAMS = {
     "run_name": "judged",
     "models": ["known-answers"],
@@ -33,6 +34,9 @@ PARAMS = {
     "dialogues_per_language": DRAWS,
     "judges": ["judge"],
     "judged_dialogues": DRAWS,
+    "meta_prompts": ["et"],
+    "ablation_judges": ["second-judge"],
+    "ablation_language": "fi",
 }
 # Which requests, of all in turn, the endpoint refuses.
 REFUSED_WHILE_GENERATING, REFUSED_WHILE_JUDGING = 6, DIALOGUES + 12
@@ -40,6 +44,10 @@ TURNS = {
     "English": (
         "Hello! Thank you for writing to us. How can I help you today?",
         "I ordered a lamp last week and the parcel has still not arrived.",
+    ),
+    "Estonian": (
+        "Tere! Aitäh, et meile kirjutasite. Kuidas saan teid täna aidata?",
+        "Tellisin eelmisel nädalal lambi, aga pakk ei ole ikka veel kohale jõudnud.",
     ),
     "Finnish": (
         "Hei! Kiitos yhteydenotostanne. Kuinka voin auttaa teitä tänään?",
@@ -57,14 +65,18 @@ def answer(request: dict) -> Answer:
     """What the generators and the judge say."""
     body = request["body"]
     asked = body["messages"][-1]["content"]
-    if body["model"] != "judge":
+    if "judge" not in body["model"]:
         language = next(name for name in TURNS if name in asked)
         return completion(dialogue(body["model"], TURNS[language], crc32(asked.encode())))
     fields = body["response_format"]["json_schema"]["schema"]["properties"]
     if "G" in fields:
         named = next((name for name in GENERATORS if f"{name.title()} Falk" in asked), None)
-        return completion(json.dumps(SCORES.get(named, BLIND) | {"explanation": "so"}))
-    return completion(json.dumps({name: fields[name]["enum"][0] for name in PARAMETERS} | {"explanation": "so"}))
+        scores = SCORES.get(named, BLIND)
+        if asked.startswith("Sa hindad"):  # the Estonian meta-prompt makes this judge milder
+            scores = scores | {"G": min(scores["G"] + 1, 4)}
+        return completion(json.dumps(scores | {"explanation": "so"}))
+    option = 0 if body["model"] == "judge" else -1
+    return completion(json.dumps({name: fields[name]["enum"][option] for name in PARAMETERS} | {"explanation": "so"}))
 
 
 def dialogue(generator: str, texts: tuple[str, str], number: int) -> str:
@@ -116,7 +128,10 @@ def judged(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jud
     project, endpoint = tmp_path_factory.mktemp("judged"), FakeEndpoint()
     for name in ("params", "notebooks"):
         shutil.copytree(root / name, project / name)
-    params, entries = project / "params", {name: entry(name, endpoint.url) for name in (*GENERATORS, "judge")}
+    params, entries = (
+        project / "params",
+        {name: entry(name, endpoint.url) for name in (*GENERATORS, "judge", "second-judge")},
+    )
     change(params / "models.yaml", params / "models.yaml", lambda registry: registry["models"].update(entries))
     change(params / "smoke.yaml", params / "judged.yaml", lambda values: values.update(PARAMS))
     refused = {REFUSED_WHILE_GENERATING, REFUSED_WHILE_JUDGING}
@@ -144,12 +159,12 @@ def test_an_endpoint_that_refuses_is_one_sentence_and_nothing_answered_is_asked_
         assert "check what the key in FAKE_KEY may use" in said and "Traceback" not in err
     first, second, third, fourth = (requests for *_, requests in judged.attempts)
     assert REFUSED_WHILE_GENERATING <= first < REFUSED_WHILE_JUDGING <= second < third
-    assert third == 3 * DIALOGUES + PROBE + 2, (
-        "a dialogue, two judgements of it, the probe, and the two that were refused"
+    assert third == 3 * DIALOGUES + PROBE + FURTHER + 2, (
+        "a dialogue, two judgements of it, the probe, two further checks, and the two that were refused"
     )
     assert fourth == third and "06_judge_stability: nothing has changed, skipped" in judged.attempts[-1][1]
     bodies = [json.dumps(request["body"], sort_keys=True) for request in judged.endpoint.requests]
-    assert len(set(bodies)) == 3 * DIALOGUES + PROBE, "the same request was sent twice after it was answered"
+    assert len(set(bodies)) == 3 * DIALOGUES + PROBE + FURTHER, "the same request was sent twice after it was answered"
 
 
 def test_the_key_is_sent_and_stays_out_of_every_file(judged: Judged):
@@ -162,9 +177,10 @@ def test_the_key_is_sent_and_stays_out_of_every_file(judged: Judged):
 
 def test_scores_are_those_of_the_judge(judged: Judged):
     others, english = judged.table("b_table_1_judge"), judged.table("b_table_8_judge_english")
-    assert set(others["language"]) == {"fi"} and set(english["language"]) == {"en"}
+    assert set(others["language"]) == {"et", "fi"} and set(english["language"]) == {"en"}
     for table in (others, english):
-        assert list(table["generator"]) == list(GENERATORS) and (table["judge"] == MARKED).all()
+        languages = table["language"].nunique()
+        assert sorted(table["generator"]) == sorted(GENERATORS * languages) and (table["judge"] == MARKED).all()
         for row in table.itertuples():
             assert {name: getattr(row, name) for name in "GRCF"} == SCORES[row.generator] and row.scored == DRAWS
 
@@ -197,11 +213,36 @@ def test_labels_are_held_against_the_draws(judged: Judged):
 
 def test_ranks_of_generators_that_are_scored_alike_everywhere_do_not_move(judged: Judged):
     table = judged.table("b_table_11_judge").set_index("metric")
-    assert list(table["pair"].unique()) == ["en–fi"]
+    assert sorted(table["pair"].unique()) == ["en–et", "en–fi", "et–fi"]
     for name in ("grammar", "readability", "coherence", "fluency"):
-        assert table.loc[name, "tau"] == 1 and table.loc[name, "inversions"] == 0
+        assert (table.loc[name, "tau"] == 1).all() and (table.loc[name, "inversions"] == 0).all()
     # Labels of both generators are recovered alike, so there is no rank.
-    assert np.isnan(table.loc["label recovery", "tau"]) and isinstance(table.loc["label recovery", "reason"], str)
+    assert table.loc["label recovery", "tau"].isna().all() and table.loc["label recovery", "reason"].notna().all()
+
+
+def test_a_judge_that_is_milder_in_another_language_is_seen(judged: Judged):
+    table = judged.table("b_table_12_meta_prompts").set_index(["generator", "score"])
+    assert (table["n"] == DRAWS).all() and (table["unread"] == 0).all()
+    assert table.loc[("careless", "G"), "difference"] == 1 and table.loc[("careful", "G"), "difference"] == 0
+    assert (table.drop(index=[("careless", "G")])["difference"] == 0).all()
+
+
+def test_a_second_judge_recovers_other_labels(judged: Judged):
+    draws, labels = draw_parameters(DRAWS, seed=0), read_options().labels
+    table = judged.table("b_figure_4_judge_ablation").set_index(["category", "judge"])
+    for name in PARAMETERS:
+        for judge, option in (("judge", 0), ("second-judge", -1)):
+            share = np.mean([getattr(draw, name) == labels[name][option] for draw in draws])
+            row = table.loc[(name, judge)]
+            assert row["accuracy"] == pytest.approx(share, abs=0.001) and row["n"] == DRAWS * len(GENERATORS)
+    assert set(judged.table("b_judges_agreement")["first"]) == {"judge", "all"}
+
+
+def test_the_runs_own_dialogues_are_measured(judged: Judged):
+    means = judged.table("b_table_2_generated")
+    assert len(means) == len(GENERATORS) * len(LANGUAGES) and (means["n_dialogues"] == DRAWS).all()
+    assert means["similarity"].between(0.5, 1).all() and (means["share_right_language"] == 1).all()
+    assert set(judged.table("b_table_11_generated")["metric"]) >= {"TTR", "self-BLEU", "similarity"}
 
 
 def test_every_dialogue_and_judgement_has_its_outcome(judged: Judged):

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from xlc_utils.judges import automatic, human
-from xlc_utils.statistics.stability import RankStability, holm, rank_stability
+from xlc_utils.judges.released import LANGUAGES
+from xlc_utils.statistics.stability import RankStability, holm, kendall, rank_stability
 
 NOTE = (
     "tau: Kendall's tau-b with a 95% percentile interval over dialogues (prompts); inversions of all pairs of models; "
@@ -49,16 +50,19 @@ def stability_grid(metrics: pd.DataFrame, samples: int, permutations: int, seed:
     """Rank stability of each automatic metric for each pair of languages.
 
     Args:
-        metrics: as `automatic.read_metrics` gives them.
+        metrics: as `automatic.read_metrics` or `automatic.measure_generated` gives them.
 
     Returns:
         metric, pair and the columns of `stability_row`, with p_items_holm.
     """
     rows = []
-    for metric in automatic.METRICS:
+    found = set(metrics["language"])
+    pairs = automatic.LANGUAGE_PAIRS if found == set(LANGUAGES) else list(combinations(sorted(found), 2))
+    for metric in automatic.SURFACE:
         matrices = automatic.score_matrices(metrics, metric)
-        for a, b in automatic.LANGUAGE_PAIRS:
-            row = stability_row(matrices[a], matrices[b], automatic.paired(a, b), samples, permutations, seed)
+        for a, b in pairs:
+            paired = automatic.paired(metrics, a, b)
+            row = stability_row(matrices[a], matrices[b], paired, samples, permutations, seed)
             rows.append({"metric": metric, "pair": f"{a}–{b}", **row})
     table = pd.DataFrame(rows)
     return table.assign(p_items_holm=holm(table["p_items"].to_numpy()))
@@ -149,6 +153,27 @@ def _range(frame: pd.DataFrame, languages: list[str], model: str | None, column:
     rows = frame[frame["language"].isin(languages)]
     values = rows.loc[rows["model"] == model, column] if model else rows[column]
     return f"{values.min():.2f}–{values.max():.2f}"
+
+
+def lemmatiser_effect(means: pd.DataFrame) -> pd.DataFrame:
+    """How far the ranking of models hangs on the lemmatiser: each against simplemma, in each language.
+
+    Args:
+        means: `automatic.read_lemmatiser_means`.
+
+    Returns:
+        language, lemmatiser; for ttr, mattr and self_bleu: largest change of a model's mean, tau-b of the two rankings.
+    """
+    columns = ["ttr", "mattr", "self_bleu"]
+    rows = []
+    for language, own in means.groupby("language", sort=False):
+        by_name = {name: group.set_index("model")[columns] for name, group in own.groupby("lemmatiser", sort=False)}
+        for name in by_name.keys() - {"simplemma"}:
+            first, second = by_name["simplemma"], by_name[name].reindex(by_name["simplemma"].index)
+            changes = {f"{c}_change": (second[c] - first[c]).abs().max() for c in columns}
+            taus = {f"{c}_tau": kendall(first[c].to_numpy(), second[c].to_numpy()).value for c in columns}
+            rows.append({"language": language, "lemmatiser": name, **changes, **taus})
+    return pd.DataFrame(rows).sort_values(["language", "lemmatiser"], ignore_index=True)
 
 
 def kappa_beside_printed(ratings: pd.DataFrame, printed: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:

@@ -10,6 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from xlc_utils.chat import replay
 from xlc_utils.evaluation.rules import NO_CLAIMS, WITH_TEXT
+from xlc_utils.judges import released
+from xlc_utils.judges.rubric import INSTRUCTIONS
 from xlc_utils.registry import languages, models, prompts
 from xlc_utils.registry.files import Names, StrictModel, nearest, parse, read_yaml, shown, suggestion, wrong
 from xlc_utils.registry.models import Registry, Translator
@@ -80,6 +82,11 @@ class Params(StrictModel):
     # 06 judge stability
     judges: Names = ()
     judged_dialogues: Count = 0
+    meta_prompts: Names = ()  # further languages to instruct the judges in, each over the dialogues in that language
+    ablation_judges: Names = ()  # recover labels in one language, beside `judges`
+    ablation_language: str = "fi"
+    # of the dialogues that people rated, whose text is read from XLC_DATA
+    calibration_dialogues: int = Field(default=0, ge=0, le=120)
 
     # limits: how far a run goes, never what comes out (see LIMITS)
     ask_again: Names = ()  # outcomes beside `error` that are asked again, such as refused
@@ -107,7 +114,7 @@ class Params(StrictModel):
             return value
         raise wrong(f"{value!r} is neither a count nor a list of ids", "write how many prompts, or [id, id, …]")
 
-    @field_validator("languages", "dialogue_languages", "round_trip_languages")
+    @field_validator("languages", "dialogue_languages", "round_trip_languages", "meta_prompts")
     @classmethod
     def _new_codes(cls, codes: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(languages.canonical(code) for code in codes)
@@ -195,6 +202,8 @@ def check(params: Params, root: Path, where: str, keys: bool = True) -> None:
     if keys:
         _check_keys(params, registry)
         _check_epitome(params, root, registry)
+        if params.judges and params.calibration_dialogues:
+            _check_rated_dialogues(where)
 
 
 def is_answers_file(model: str) -> bool:
@@ -240,7 +249,7 @@ def _check_models(params: Params, root: Path, where: str, registry: Registry) ->
     for name in filter(is_answers_file, params.models):
         replay.read_answers(root / name)
     _check_names(where, "models", (m for m in params.models if not is_answers_file(m)), registry.models)
-    for key in ("dialogue_generators", "judges"):
+    for key in ("dialogue_generators", "judges", "ablation_judges"):
         _check_names(where, key, getattr(params, key), registry.models)
     names = [Path(m).stem if is_answers_file(m) else m for m in params.models]
     twice = [name for name in names if names.count(name) > 1]
@@ -342,10 +351,42 @@ def _check_judges(params: Params, where: str) -> None:
         what = f"{params.judged_dialogues} is more than the {params.dialogues_per_language} of `dialogues_per_language`"
         raise Problem(f"{where}: key `judged_dialogues`", what, "generate more, or judge fewer")
 
+    _check_further_judging(params, where)
+
+
+def _check_further_judging(params: Params, where: str) -> None:
+    """What is asked of judges beside scores and labels."""
+    for key in ("meta_prompts", "ablation_judges", "calibration_dialogues"):
+        if getattr(params, key) and not params.judges:
+            raise Problem(f"{where}: key `{key}`", "there is no judge", "name one in `judges`, or leave it empty")
+    known = [code for code in INSTRUCTIONS if code != "en"]
+    for code in params.meta_prompts:
+        if code not in known:
+            what = f"there is no meta-prompt in `{code}` beside the English one"
+            raise Problem(f"{where}: key `meta_prompts`", what, f"use one of {', '.join(known)}")
+    for key, codes in (
+        ("meta_prompts", params.meta_prompts),
+        ("ablation_language", [params.ablation_language] if params.ablation_judges else []),
+    ):
+        for code in codes:
+            if code not in params.dialogue_languages:
+                what = f"there are no dialogues in `{code}`"
+                raise Problem(f"{where}: key `{key}`", what, "add it to `dialogue_languages`")
+
+
+def _check_rated_dialogues(where: str) -> None:
+    try:
+        released.data_folder()
+    except Problem as problem:
+        what = f"it needs the dialogues that people rated ({problem.what})"
+        remedy = "fetch them with `xlc_utils.judges.released.fetch` and set XLC_DATA, or set the key to 0"
+        raise Problem(f"{where}: key `calibration_dialogues`", what, remedy) from None
+
 
 def _called(params: Params, registry: Registry) -> list[str]:
     """The registered models that the run may ask."""
-    used = {*params.models, *params.judges, *params.dialogue_generators, *params.claim_verifiers}
+    used = {*params.models, *params.judges, *params.ablation_judges, *params.dialogue_generators}
+    used |= set(params.claim_verifiers)
     used |= {params.claim_extractor, params.original_language_verifier}
     used |= {params.empathy_classifier, *params.empathy_evaluators}
     used |= {*(registry.translators[name].model for name in params.translators)}

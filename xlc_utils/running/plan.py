@@ -239,34 +239,29 @@ def _empathy(root: Path, params: Params, registry):
 
 
 def _judging(params: Params, registry):
-    """The probe's pairs, then two calls a dialogue: the four scores, and label recovery (paper B, appendix D)."""
-    dialogues = params.judged_dialogues * len(params.dialogue_generators) * len(params.dialogue_languages)
+    """The probe's pairs, then two calls a dialogue: the four scores, and label recovery (paper B, appendix D).
+
+    Further meta-prompts ask again for the scores in one language, the ablation for the labels in one, and calibration
+    for the scores of the dialogues that people rated.
+    """
+    in_a_language = params.judged_dialogues * len(params.dialogue_generators)
+    dialogues = in_a_language * len(params.dialogue_languages)
     for name in params.judges:
-        probes = PROBE_DIALOGUES * len(PROBE_LANGUAGES)
-        yield _priced(
-            Step(
-                "06_judge_stability",
-                "probe",
-                name,
-                calls=probes,
-                completion_tokens=probes * JUDGE_REPLY_TOKENS,
-                prompt_tokens=probes * (JUDGE_PROMPT_TOKENS + TOKENS_A_DIALOGUE // 3),
-            ),
-            registry.models[name],
-        )
-        calls = 2 * dialogues
-        tokens = calls * (JUDGE_PROMPT_TOKENS + TOKENS_A_DIALOGUE)
-        yield _priced(
-            Step(
-                "06_judge_stability",
-                "scores and labels",
-                name,
-                calls=calls,
-                prompt_tokens=tokens,
-                completion_tokens=calls * JUDGE_REPLY_TOKENS,
-            ),
-            registry.models[name],
-        )
+        yield _judged("probe", name, PROBE_DIALOGUES * len(PROBE_LANGUAGES), TOKENS_A_DIALOGUE // 3, registry)
+        yield _judged("scores and labels", name, 2 * dialogues, TOKENS_A_DIALOGUE, registry)
+        yield _judged("other meta-prompts", name, len(params.meta_prompts) * in_a_language, TOKENS_A_DIALOGUE, registry)
+        yield _judged("calibration", name, params.calibration_dialogues, TOKENS_A_DIALOGUE, registry)
+    for name in params.ablation_judges:
+        if name not in params.judges:  # those have recovered the same labels already
+            yield _judged("ablation", name, in_a_language, TOKENS_A_DIALOGUE, registry)
+
+
+def _judged(step: str, name: str, calls: int, tokens_a_dialogue: int, registry) -> Step:
+    tokens = {
+        "prompt_tokens": calls * (JUDGE_PROMPT_TOKENS + tokens_a_dialogue),
+        "completion_tokens": calls * JUDGE_REPLY_TOKENS,
+    }
+    return _priced(Step("06_judge_stability", step, name, calls=calls, **tokens), registry.models[name])
 
 
 def render(table: pd.DataFrame) -> str:

@@ -47,6 +47,9 @@ WRITTEN_BY = {
     "judge_scores": "06",
     "judge_labels": "06",
     "judge_probe": "06",
+    "judge_scores_et": "06",
+    "judge_labels_ablation": "06",
+    "judge_calibration": "06",
 }
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from xlc_utils.statistics.intervals import (
+    Interval,
     bca_bounds,
     bootstrap_indices,
     bootstrap_weights,
@@ -111,6 +112,23 @@ def spearman(first: np.ndarray, second: np.ndarray) -> Correlation:
     """Spearman's rho of two rankings (n,), ties at mean rank; models with NaN in either are left out."""
     first, second = _shared(first, second)
     return _correlation(_correlations(first, second, tolerance=0.0)[1], len(first))
+
+
+def spearman_interval(
+    first: np.ndarray, second: np.ndarray, *, seed: int, samples: int = 2000, level: float = 0.95
+) -> Interval:
+    """Spearman's rho of two scores of the same items (n_items,), with a percentile interval over items.
+
+    Items with NaN in either are left out. A resample in which either score is all tied has no rho and is not counted.
+    The interval is NaN with fewer than three items.
+    """
+    first, second = _shared(first, second)
+    n = len(first)
+    if n < 3:
+        return Interval(*np.full(3, np.nan), np.array(n))
+    chosen = bootstrap_indices(n, samples, seed)
+    low, high = percentile_bounds(rho_of_rows(first[chosen], second[chosen])[:, None], level)
+    return Interval(rho_of_rows(first, second), low[0], high[0], np.array(n))
 
 
 def inversions(first: np.ndarray, second: np.ndarray) -> Inversions:
@@ -290,7 +308,7 @@ def _levels(scores: np.ndarray, tolerance: float) -> np.ndarray:
 def _correlations(first: np.ndarray, second: np.ndarray, tolerance: float) -> np.ndarray:
     """Tau and rho of two rankings, or of each row of many: (…, n), (…, n) -> (…, 2)."""
     first, second = _levels(first, tolerance), _levels(second, tolerance)
-    return np.stack([_tau_b(first, second), _rho(first, second)], axis=-1)
+    return np.stack([_tau_b(first, second), rho_of_rows(first, second)], axis=-1)
 
 
 def _signs(levels: np.ndarray) -> np.ndarray:
@@ -304,8 +322,8 @@ def _tau_b(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return _normed_product(_signs(first), _signs(second))
 
 
-def _rho(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Spearman's rho of levels (…, n) and (…, n): (…); NaN where either is all tied."""
+def rho_of_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Spearman's rho of (…, n) and (…, n), row by row: (…); NaN where a row is all tied or has a NaN."""
     middle = (first.shape[-1] + 1) / 2
     return _normed_product(rankdata(first, axis=-1) - middle, rankdata(second, axis=-1) - middle)
 
