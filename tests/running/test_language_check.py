@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from xlc_utils.chat.offtarget import LanguageDetector
 from xlc_utils.registry import languages, reviews
 from xlc_utils.running import language_check
 from xlc_utils.running.language_check import checks, summary, table
@@ -156,3 +157,21 @@ def test_a_translator_that_is_not_installed_is_missing(project: Path, monkeypatc
 def test_english_needs_no_translator(root: Path):
     parts = Counter(line.part for line in checks(root, "en"))
     assert parts.most_common(1)[0][1] == 1 and not any("translator" in part for part in parts)
+
+
+SERBIAN = {
+    "sr-Latn": "Zašto Mesec menja oblik i kada dolazi do pomračenja Sunca?",
+    "sr-Cyrl": "Зашто Месец мења облик и када долази до помрачења Сунца?",
+}
+
+
+def test_one_language_in_two_scripts_is_told_by_the_script(project: Path):
+    for code, text in SERBIAN.items():
+        create(project, code)
+        path = project / "params" / "prompts" / "information" / f"{code}.yaml"
+        path.write_text(f'language: "{code}"\nprompts:\n  astronomy-02: "{text}"\n', encoding="utf-8")
+    detector = LanguageDetector(languages.load(project))
+    for code, text in SERBIAN.items():
+        assert [detector.language(text, expected) for expected in SERBIAN] == [code, code]
+        assert line(project, code, "detector").state == "OK", str(line(project, code, "detector"))
+        assert ("NLLB" in languages.read(project, code).gaps) == (code == "sr-Latn")

@@ -107,3 +107,9 @@ def test_of_equals_the_first_light_splitter_is_chosen():
         for tool, n in (("stops", 4), ("sentencex", 4), ("yasbd", 5))
     ]
     assert accuracy.chosen(pd.DataFrame(rows), "xx") == "sentencex"
+
+
+def test_a_new_language_without_known_sentences_is_left_out(project: Path, root: Path):
+    (project / "params" / "known_answers" / "sentences" / "th.yaml").unlink()
+    found = accuracy.best_policy(project)
+    assert "th" not in set(found["language"]) and len(found) == len(accuracy.best_policy(root)) - 1

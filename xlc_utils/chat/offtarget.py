@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xlc_utils.registry import scripts
 from xlc_utils.registry.languages import Language
 
 MIN_LETTERS = 20  # shorter texts are too little to tell
@@ -30,5 +31,11 @@ class LanguageDetector:
 
         code, _ = py3langid.classify(text)
         if code == entry.off_target.langid or code in entry.off_target.near:
-            return expected
+            return self._in_its_script(text, expected)
         return self._key_of.get(code, code)
+
+    def _in_its_script(self, text: str, expected: str) -> str:
+        """The key of the same label in whose script the text is: Serbian has one label for two scripts."""
+        label = self._languages[expected].off_target.langid
+        same = [expected, *(key for key, other in self._languages.items() if other.off_target.langid == label)]
+        return max(same, key=lambda key: scripts.share(text, self._languages[key].script))

@@ -37,6 +37,13 @@ def letters(script: str) -> str:
     return "".join(c for c in map(chr, range(0x10000)) if c.isalpha() and pattern.match(c))
 
 
+def share(text: str, script: str) -> float:
+    """Share of a text's letters that belong to a script; 0 without letters."""
+    own = regex.compile(rf"\p{{Scx={in_unicode(script)}}}")
+    found = [bool(own.match(c)) for c in text if c.isalpha()]
+    return sum(found) / len(found) if found else 0.0
+
+
 def direction(script: str) -> str:
     """ltr or rtl, as Unicode has it for the script's letters."""
     return "rtl" if unicodedata.bidirectional(letters(script)[0]) in ("R", "AL") else "ltr"

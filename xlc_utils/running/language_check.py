@@ -162,15 +162,19 @@ def _review(root: Path, language: Language) -> Line:
 
 # ---- texts ---------------------------------------------------------------------------------------------------------
 def texts(root: Path, code: str) -> dict[str, str]:
-    """Prompts and known answers of a language, by where they stand."""
+    """Prompts, known answers and known sentences of a language, by where they stand."""
     found = {f"{d} prompt {i}": t for d in prompts.DIMENSIONS for i, t in prompts.written(root, d, code).items()}
-    return found | {f"known answer {i}": t for (_, i), t in prompts.known_texts(root, [code]).items()}
+    found |= {f"known answer {i}": t for (_, i), t in prompts.known_texts(root, [code]).items()}
+    if accuracy.has_known(root, code):
+        known = accuracy.known(root, code)
+        found |= {f"sentences {i}": t for i, t in {**known.choosing, **known.held_out}.items()}
+    return found
 
 
 def _splitter(root: Path, language: Language) -> Line:
     """The splitter of the policy `best` on the language's known sentences."""
     name = language.splitter.best
-    if not (root / f"params/known_answers/sentences/{language.code}.yaml").exists():
+    if not accuracy.has_known(root, language.code):
         return Line("missing", "splitter", f"there are no known sentences to try {name} on", "write some")
     known = accuracy.known(root, language.code)
     try:
@@ -228,23 +232,26 @@ def _detector(root: Path, language: Language) -> Line:
         return Line("missing", part, what, "read a sample of the answers")
     if not own:
         return Line("missing", part, f"there are no texts to try {label!r} on", "write prompts")
-    for other in languages.load(root).values():
-        if other.code != language.code and other.off_target.langid in accepted:
+    others = [x for x in languages.load(root).values() if x.code != language.code and not _told_by_script(x, language)]
+    for other in others:
+        if other.off_target.langid in accepted:
             what = f"it cannot be told from {other.name}: both are {other.off_target.langid!r} to py3langid"
             return Line("wrong", part, what, "do not run the two together, or read a sample of the answers")
     share = sum(n for name, n in own.items() if name in accepted) / own.total()
     if share < DETECTED:
         what = f"it knows {share:.0%} of {own.total()} texts as {label!r}; labels: {seen}"
         return Line("wrong", part, what, "add the neighbours that readers would accept to off_target.near")
-    taken = {
-        other: n
-        for other in languages.files(root)
-        if other != language.code and (n := sum(_labels(root, other)[name] for name in accepted))
-    }
+    taken = {other.code: n for other in others if (n := sum(_labels(root, other.code)[name] for name in accepted))}
     if taken:
         what = "it takes for it texts in " + ", ".join(f"{other} ({n})" for other, n in taken.items())
         return Line("wrong", part, what, "take the label out of off_target.near")
     return Line("OK", part, f"it knows {share:.0%} of {own.total()} texts, and none of another language's as {label!r}")
+
+
+def _told_by_script(one: Language, other: Language) -> bool:
+    """Whether two keys of one label are told apart by their scripts, as Serbian in Latin and in Cyrillic."""
+    same = one.off_target.langid == other.off_target.langid
+    return same and scripts.in_unicode(one.script) != scripts.in_unicode(other.script)
 
 
 # ---- translators ---------------------------------------------------------------------------------------------------

@@ -38,18 +38,27 @@ class KnownSentences(StrictModel):
     held_out: dict[str, str]
 
 
+def has_known(root: Path, language: str) -> bool:
+    """Whether there are known sentences of a language: a new one may have none yet."""
+    return _path(root, language).exists()
+
+
 def known(root: Path, language: str) -> KnownSentences:
     """The known sentences of a language.
 
     Raises:
         Problem: there is no such file, or the brackets of a text do not pair.
     """
-    path = root / "params" / "known_answers" / "sentences" / f"{language}.yaml"
+    path = _path(root, language)
     found = parse(KnownSentences, read_yaml(path), shown(path))
     for name, text in {**found.choosing, **found.held_out}.items():
         if not _SENTENCE.search(text) or re.search(r"[\[\]]", _SENTENCE.sub("", text)):
             raise Problem(f"{shown(path)}: key `{name}`", "its square brackets do not pair", "put each sentence in []")
     return found
+
+
+def _path(root: Path, language: str) -> Path:
+    return root / "params" / "known_answers" / "sentences" / f"{language}.yaml"
 
 
 def is_exact(marked: str, split: Split) -> bool:
@@ -67,9 +76,9 @@ def measured(texts: KnownSentences, split: Split) -> dict[str, int]:
 
 
 def best_policy(root: Path) -> pd.DataFrame:
-    """The policy `best`, measured now: one row a language, the columns of COLUMNS."""
-    known_languages = languages.load(root).values()
-    rows = [_row(root, x, "best", x.splitter.best, splitter(x.code)) for x in known_languages]
+    """The policy `best`, measured now: one row a language that has known sentences, the columns of COLUMNS."""
+    with_texts = [x for x in languages.load(root).values() if has_known(root, x.code)]
+    rows = [_row(root, x, "best", x.splitter.best, splitter(x.code)) for x in with_texts]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
