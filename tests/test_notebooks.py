@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
+import papermill
 import pytest
 import yaml
 from child import ended, wait_for, xlc
@@ -61,7 +62,7 @@ def parameters(notebook: nbformat.NotebookNode) -> dict[str, object]:
 
 # ---- how they are written --------------------------------------------------------------------------------------------
 def test_there_are_seven(root: Path):
-    assert sorted(path.stem for path in (root / "notebooks").glob("*")) == list(NAMES)
+    assert sorted(path.stem for path in (root / "notebooks").glob("*.ipynb")) == list(NAMES)
 
 
 def test_it_is_valid_and_stripped(notebook: nbformat.NotebookNode):
@@ -243,6 +244,22 @@ def test_the_manifest_is_whole(smoke: Smoke):
     own = {"calls.sqlite", "calls.sqlite-wal", "calls.sqlite-shm", "manifest.json"}
     others = {p.relative_to(smoke.folder).as_posix() for p in smoke.folder.rglob("*") if p.is_file()} - own
     assert {name for name in others - set(written) if not name.startswith(("stages/", "notebooks/"))} == set()
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("name", NAMES)
+def test_the_solutions_are_right(smoke: Smoke, name: str):
+    """Executed on the smoke run, of which they only read."""
+    source = smoke.project / "notebooks" / "solutions" / f"{name}.ipynb"
+    given = yaml.safe_load((smoke.project / "params" / "smoke.yaml").read_text(encoding="utf-8"))
+    own = parameters(nbformat.read(source, as_version=4))
+    before = calls(smoke.folder)
+    done = papermill.execute_notebook(
+        source, None, {key: given[key] for key in own}, cwd=smoke.project, progress_bar=False, log_output=False
+    )
+    said = [o.text for cell in code(done) for o in cell.outputs if o.output_type == "stream" and o.name == "stdout"]
+    assert said and all(text.strip().endswith(": right.") for text in said), said
+    assert calls(smoke.folder) == before
 
 
 @pytest.mark.models
