@@ -174,6 +174,10 @@ def test_changes_of_the_command_line_are_checked_like_the_file(write_params, pro
         ({"languages": ["es", "xx"]}, "key `languages`: there is no language `xx`; "),
         ({"languages": ["es", "en"]}, "key `languages`: English is in it; leave it out"),
         ({"dialogue_languages": ["en", "sv"]}, "key `dialogue_languages`: there is no language `sv`; "),
+        (
+            {"dialogue_languages": ["en", "cs"], "dialogue_generators": ["gpt-4o"], "dialogues_per_language": 1},
+            "key `dialogue_languages`: there are no function words of `cs`, which lexical diversity leaves out; write",
+        ),
         ({"round_trip_languages": ["zz"]}, "key `round_trip_languages`: there is no language `zz`; "),
         ({"languages": ["es", "es"]}, "key `languages`: `es` is in it twice; name it once"),
         ({"languages": ["he", "iw"]}, "key `languages`: `he` is in it twice; name it once"),

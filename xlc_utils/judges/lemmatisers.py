@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from xlc_utils.registry.languages import primary
 from xlc_utils.registry.problems import Problem
 
 #: A lemmatiser takes the lower-cased words of one text, in order, and returns as many lemmas.
@@ -22,11 +23,12 @@ def none(language: str) -> Lemmatiser:
 
 def simplemma(language: str) -> Lemmatiser:
     """Word lists and rules, pure Python, about 50 languages; weaker on Hungarian than on Estonian and Finnish."""
+    known = primary(language)  # it has no dialects
     try:
-        _simplemma("a", language)
+        _simplemma("a", known)
     except ValueError:
         raise Problem("lemmatiser simplemma", f"it does not know the language {language!r}", "use none") from None
-    return lambda words: [_simplemma(word, language) for word in words]
+    return lambda words: [_simplemma(word, known) for word in words]
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import regex
 from xlc_utils.chat.offtarget import MIN_LETTERS
 from xlc_utils.registry import languages, models, prompts, reviews, scripts
 from xlc_utils.registry.gaps import PARTS, gaps, of_the_file
-from xlc_utils.registry.languages import Language
+from xlc_utils.registry.languages import Language, primary
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running.new_language import known_to_simplemma, nllb_codes, standard
 from xlc_utils.running.params import translates
@@ -178,7 +178,7 @@ def _splitter(root: Path, language: Language) -> Line:
         return Line("missing", "splitter", f"there are no known sentences to try {name} on", "write some")
     known = accuracy.known(root, language.code)
     try:
-        found = accuracy.measured(known, mended(SPLITTERS[name](language.code), language))
+        found = accuracy.measured(known, mended(SPLITTERS[name](primary(language.code)), language))
     except Problem as problem:  # a package of the extra `split` that is not installed
         return Line("missing", "splitter", problem.what, problem.remedy)
     what = f"{name} leaves {found['exact']} of {found['texts']} known texts as a reader would cut them"
@@ -335,9 +335,10 @@ def _paper_b(root: Path, language: Language) -> Iterable[Line]:
     if (root / stop).is_file():
         yield Line("OK", "stop words", stop)
     else:
-        yield Line("missing", "stop words", "only paper B's design needs them", f"write {stop} as its neighbours are")
+        what = "only a run with it in `dialogue_languages` needs them"
+        yield Line("missing", "stop words", what, f"write {stop} as its neighbours are")
     if known_to_simplemma(language.code):
         yield Line("OK", "lemmatiser", "simplemma knows it")
     else:
-        what = "simplemma does not know it, and only paper B's design needs one"
+        what = "simplemma does not know it, so its words stay as they are"
         yield Line("missing", "lemmatiser", what, "compare its lexical diversity with no other language's")

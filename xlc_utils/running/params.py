@@ -191,7 +191,7 @@ def check(params: Params, root: Path, where: str, keys: bool = True) -> None:
             not set.
     """
     registry = models.load(root)
-    _check_languages(params, languages.load(root), where)
+    _check_languages(params, root, languages.load(root), where)
     _check_models(params, root, where, registry)
     _check_evaluators(params, where, registry)
     _check_empathy(params, root, where, registry)
@@ -236,11 +236,16 @@ def translates(entry: Translator, root: Path, source: str, target: str) -> bool:
     return languages.read(root, other).nllb is not None
 
 
-def _check_languages(params: Params, known: dict, where: str) -> None:
+def _check_languages(params: Params, root: Path, known: dict, where: str) -> None:
     for key in ("languages", "dialogue_languages", "round_trip_languages"):
         for code in getattr(params, key):
             if code not in known:
                 raise Problem(f"{where}: key `{key}`", f"there is no language `{code}`", suggestion(code, known))
+    for code in params.dialogue_languages if params.dialogue_generators and params.dialogues_per_language else ():
+        stop_words = f"params/stopwords/{code}.txt"
+        if not (root / stop_words).is_file():
+            what = f"there are no function words of `{code}`, which lexical diversity leaves out"
+            raise Problem(f"{where}: key `dialogue_languages`", what, f"write {stop_words} as its neighbours are")
     if "en" in params.languages:
         raise Problem(f"{where}: key `languages`", "English is in it", "leave it out: it is asked in any case")
 

@@ -60,11 +60,11 @@ def splitter(language: str, policy: str = "best") -> Split:
     Raises:
         Problem: the language has no file, or its splitter is not installed.
     """
-    entry = languages.get(language)
+    entry, known = languages.get(language), languages.primary(language)  # splitters know no dialects
     if policy == "paper":
-        cuts = SPLITTERS[entry.splitter.paper or PAPER_DEFAULT](language)
+        cuts = SPLITTERS[entry.splitter.paper or PAPER_DEFAULT](known)
         return _composed(lambda text: [text[a:b] for a, b in pairwise(sorted({0, *cuts(text), len(text)}))])
-    return _composed(mended(SPLITTERS[entry.splitter.best](language), entry))
+    return _composed(mended(SPLITTERS[entry.splitter.best](known), entry))
 
 
 def _composed(split: Split) -> Split:
