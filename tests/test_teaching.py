@@ -102,11 +102,9 @@ def test_mattr_of_long_dialogues(run):
     assert not check(run, "06-2", 1.0)
 
 
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("exercise", [e for e in EXERCISES if e != "04-2"])  # which needs a whole run
 @pytest.mark.parametrize("strange", [None, object(), [1, 2, 3]])
 def test_what_cannot_be_compared_is_told_the_form(run, exercise, strange):
-    if exercise == "04-2":
-        pytest.skip("needs the translations of a whole run")
     found = check(run, exercise, strange)
     assert not found and (EXERCISES[exercise].form in found.said or EXERCISES[exercise].hint in found.said)
 
