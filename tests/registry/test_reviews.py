@@ -57,6 +57,13 @@ def test_a_review_holds_as_long_as_the_texts_are_as_they_were(project: Path):
     assert reviews.reviewed_by_native(project, "pt")
 
 
+def test_function_words_are_texts_too(project: Path):
+    assert "params/stopwords/et.txt" in reviews.record(project, "et", "native speaker", "2026-11-01")
+    path = project / "params" / "stopwords" / "et.txt"
+    path.write_text(path.read_text(encoding="utf-8") + "aga\n", encoding="utf-8")
+    assert list(reviews.unreviewed(project, "et")) == ["params/stopwords/et.txt"]
+
+
 def test_a_language_without_texts_is_not_reviewed(project: Path):
     assert reviews.text_files(project, "th") == [] or "sentences" in reviews.text_files(project, "th")[0]
     for name in reviews.text_files(project, "th"):

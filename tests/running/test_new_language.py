@@ -8,9 +8,11 @@ from pathlib import Path
 import pycountry
 import pytest
 
+from xlc_utils.judges.lexical import lemmatiser
 from xlc_utils.registry import languages, scripts
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running.new_language import create, known_to_simplemma, labels, nllb_codes, standard
+from xlc_utils.text.sentences import splitter
 
 KEPT = ("nllb", "iso639_3", "direction", "script", "font")
 
@@ -129,3 +131,13 @@ def test_scripts(script: str):
 def test_lists_of_libraries():
     assert {"sw", "de", "zh"} <= labels() and not {"kmb", "dyu", "tum"} & labels()
     assert known_to_simplemma("sw") and known_to_simplemma("pt-BR") and not known_to_simplemma("kmb")
+
+
+def test_libraries_are_asked_for_the_language_of_a_dialect(small: Path):
+    for code in ("zh-Hant", "pt-BR"):
+        create(small, code)
+    splitter.cache_clear()
+    assert splitter("zh-Hant")("月亮為什麼會變？因為它繞著地球轉。") == ["月亮為什麼會變？", "因為它繞著地球轉。"]
+    assert splitter("pt-BR")("Choveu muito. Fiquei em casa.") == ["Choveu muito. ", "Fiquei em casa."]
+    splitter.cache_clear()
+    assert lemmatiser("pt-BR")(["casas"]) == lemmatiser("pt")(["casas"]) == ["casa"]

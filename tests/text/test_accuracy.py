@@ -95,7 +95,7 @@ def test_brackets_that_do_not_pair_are_told(tmp_path: Path, text: str):
     folder = tmp_path / "params" / "known_answers" / "sentences"
     folder.mkdir(parents=True)
     (tmp_path / "params" / "languages").mkdir()
-    body = f"reviewed_by_native: false\nchoosing:\n  bold: '{text}'\nheld_out: {{}}\n"
+    body = f"choosing:\n  bold: '{text}'\nheld_out: {{}}\n"
     (folder / "de.yaml").write_text(body, encoding="utf-8")
     with pytest.raises(Problem, match=r"sentences/de\.yaml: key `bold`: its square brackets do not pair"):
         accuracy.known(tmp_path, "de")

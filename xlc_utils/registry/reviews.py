@@ -45,6 +45,7 @@ class ReviewFile(StrictModel):
 def text_files(root: Path, code: str) -> list[str]:
     """The files there are with texts in a language, as paths from the project's folder."""
     found = [p for folder in _FOLDERS for p in (root / "params" / folder).glob(f"*/{code}.yaml")]
+    found += (root / "params" / "stopwords").glob(f"{code}.txt")
     return sorted(p.relative_to(root).as_posix() for p in found)
 
 
