@@ -95,7 +95,7 @@ def test_a_good_translation_is_not_sampled_again(shots):
 
 def test_a_degenerate_one_is_sampled_as_paper_a_does_until_it_is_good(shots):
     translator = translator_of(shots, lambda chat, sample: ok(GOOD if sample == 1 else LOOP))
-    assert translator.translate([SENTENCE], "hi", "en") == [Translation(GOOD, Outcome.OK, "few", attempts=2)]
+    assert translator.translate([SENTENCE], "hi", "en") == [Translation(GOOD, Outcome.OK, "few", rejected=(LOOP,))]
     greedy, sampled = (sampling for _, sampling in translator._model.asked)
     assert (greedy.temperature, greedy.sample) == (0.0, 0)
     assert (sampled.temperature, sampled.top_p, sampled.sample) == (0.7, 0.95, 1)
@@ -105,6 +105,7 @@ def test_three_decodings_are_the_most(shots):
     translator = translator_of(shots, lambda chat, sample: ok(f"{LOOP} {sample}"))
     [found] = translator.translate([SENTENCE], "hi", "en")
     assert found.outcome is Outcome.DEGENERATE and found.attempts == 3 and found.text == f"{LOOP} 2"
+    assert found.rejected == (f"{LOOP} 0", f"{LOOP} 1")
     assert "repeats “river”" in found.detail
     assert [sampling.sample for _, sampling in translator._model.asked] == [0, 1, 2]
 
@@ -113,7 +114,7 @@ def test_a_worse_sample_does_not_replace_a_better_one(shots):
     cut = Reply("This is an old and very", Outcome.TRUNCATED, "length", detail="stopped by max_tokens")
     later = {1: ok(LOOP), 2: Reply("", Outcome.ERROR, detail="HTTP 500")}
     [found] = translator_of(shots, lambda chat, sample: later.get(sample, cut)).translate([SENTENCE], "hi", "en")
-    assert (found.text, found.outcome, found.attempts) == (cut.text, Outcome.TRUNCATED, 3)
+    assert (found.text, found.outcome, found.rejected) == (cut.text, Outcome.TRUNCATED, (LOOP, ""))
 
 
 def test_each_sentence_is_sampled_again_for_itself(shots):
@@ -185,7 +186,7 @@ def test_a_missing_engine_is_told_with_the_command_that_installs_it(tmp_path: Pa
 @pytest.mark.models
 def test_missing_weights_are_told(tmp_path: Path):
     pytest.importorskip("fxtranslate")
-    with pytest.raises(Problem, match=r"translator `fx`: .* holds no vocab\.\*\.spm; run"):
+    with pytest.raises(Problem, match=r"translator `fx`: .* holds no model\.\*\.bin; run"):
         FirefoxTranslator("fx", tmp_path, "pt", "en").translate(["Olá."], "pt", "en")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -14,7 +15,7 @@ from xlc_utils.translation.translators import Translator
 
 # Responses that hold an answer; the others have no text to translate and keep their outcome.
 WITH_TEXT = (Outcome.OK, Outcome.TRUNCATED, Outcome.OFF_TARGET)
-_SENTENCE_COLUMNS = ["document", "line", "source", "text", "outcome", "translator", "attempts", "detail"]
+_SENTENCE_COLUMNS = ["document", "line", "source", "text", "outcome", "translator", "attempts", "detail", "rejected"]
 
 
 def translate_texts(
@@ -30,7 +31,8 @@ def translate_texts(
 
     Returns:
         The translations in order, and one row a sentence: document (its index), line, source, text, outcome,
-        translator, attempts, detail. The same sentence is translated once.
+        translator, attempts, detail, rejected (JSON list: what was decoded beside the text). The same sentence is
+        translated once.
     """
     documents = [pieces(text, splitter(source, policy)) for text in texts]
     places = [(d, i) for d, parts in enumerate(documents) for i, p in enumerate(parts) if p.translate]
@@ -39,7 +41,9 @@ def translate_texts(
     rows = []
     for d, i in places:
         piece = documents[d][i]
-        rows.append({"document": d, "line": piece.line, "source": piece.text, **asdict(done[piece.text])})
+        found = done[piece.text]
+        more = {"attempts": found.attempts, "rejected": json.dumps(found.rejected, ensure_ascii=False)}
+        rows.append({"document": d, "line": piece.line, "source": piece.text, **asdict(found), **more})
     new = [joined(parts, {i: done[p.text].text for i, p in enumerate(parts) if p.translate}) for parts in documents]
     return new, pd.DataFrame(rows, columns=_SENTENCE_COLUMNS).astype({"outcome": str})
 

@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -119,8 +118,8 @@ class NllbTranslator:
             bad = [i for i, translation in enumerate(found) if translation.outcome is Outcome.DEGENERATE]
             seeds = [_seed(self._seed, attempt, source, target, distinct[i]) for i in bad]
             for i, sample in zip(bad, self._decoded([tokens[i] for i in bad], forced, seeds), strict=True):
-                best = min(found[i], self._judged(distinct[i], sample, source, target), key=_rank)
-                found[i] = replace(best, attempts=1 + attempt)
+                new = self._judged(distinct[i], sample, source, target)
+                found[i] = found[i].or_else(new, worse=_rank(new) >= _rank(found[i]))
         return found
 
     def _judged(self, sentence: str, decoded: list[int], source: str, target: str) -> Translation:

@@ -25,13 +25,23 @@ _RANKED = (Outcome.OK, Outcome.TRUNCATED, Outcome.DEGENERATE, Outcome.REFUSED, O
 
 @dataclass(frozen=True)
 class Translation:
-    """``attempts`` counts the decodings; ``detail`` says what was wrong with a translation that is not ok."""
+    """``detail`` says what was wrong with a translation that is not ok; ``rejected`` what was decoded beside it."""
 
     text: str
     outcome: Outcome
     translator: str
-    attempts: int = 1
     detail: str = ""
+    rejected: tuple[str, ...] = ()
+
+    @property
+    def attempts(self) -> int:
+        """How often the sentence was decoded."""
+        return 1 + len(self.rejected)
+
+    def or_else(self, other: Translation, worse: bool) -> Translation:
+        """The better of this one and a later attempt at the same sentence; the other is kept as rejected."""
+        kept, lost = (self, other) if worse else (other, self)
+        return replace(kept, rejected=(*self.rejected, lost.text))
 
 
 class Translator(Protocol):
@@ -83,20 +93,19 @@ class FewShotTranslator:
             sampling = Sampling(self._max_tokens, stop=("\n",), seed=self._seed, sample=attempt, **how)
             replies = self._model.complete([self._chat(sentences[i], source, target) for i in waiting], sampling)
             for i, reply in zip(waiting, replies, strict=True):
-                new = self._judged(sentences[i], reply, (source, target), attempt + 1)
-                old = found.get(i, new)
-                worse = _RANKED.index(new.outcome) > _RANKED.index(old.outcome)
-                found[i] = replace(old, attempts=new.attempts) if worse else new
+                new, old = self._judged(sentences[i], reply, (source, target)), found.get(i)
+                worse = old is not None and _RANKED.index(new.outcome) > _RANKED.index(old.outcome)
+                found[i] = old.or_else(new, worse) if old else new
             waiting = [i for i in waiting if found[i].outcome in (Outcome.DEGENERATE, Outcome.TRUNCATED)]
         return [found[i] for i in range(len(sentences))]
 
-    def _judged(self, sentence: str, reply, direction: tuple[str, str], attempts: int) -> Translation:
+    def _judged(self, sentence: str, reply, direction: tuple[str, str]) -> Translation:
         if reply.outcome in (Outcome.ERROR, Outcome.REFUSED):
-            return Translation("", reply.outcome, self.name, attempts, reply.detail)
+            return Translation("", reply.outcome, self.name, reply.detail)
         wrong = degeneration.problem(sentence, reply.text, *direction)
         if wrong:
-            return Translation(reply.text, Outcome.DEGENERATE, self.name, attempts, wrong)
-        return Translation(reply.text, reply.outcome, self.name, attempts, reply.detail)
+            return Translation(reply.text, Outcome.DEGENERATE, self.name, wrong)
+        return Translation(reply.text, reply.outcome, self.name, reply.detail)
 
     def _chat(self, sentence: str, source: str, target: str) -> Chat:
         pairs = [(s.source, s.target) for s in self._shots[source if target == "en" else target].translation[:SHOTS]]
