@@ -12,6 +12,7 @@ from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.text.documents import joined, pieces
 from xlc_utils.text.sentences import splitter
 from xlc_utils.translation.translators import Translator
+from xlc_utils.translation.verbatim import translate_around_code
 
 # Responses that hold an answer; the others have no text to translate and keep their outcome.
 WITH_TEXT = (Outcome.OK, Outcome.TRUNCATED, Outcome.OFF_TARGET)
@@ -37,7 +38,9 @@ def translate_texts(
     documents = [pieces(text, splitter(source, policy)) for text in texts]
     places = [(d, i) for d, parts in enumerate(documents) for i, p in enumerate(parts) if p.translate]
     distinct = list(dict.fromkeys(documents[d][i].text for d, i in places))
-    done = dict(zip(distinct, translator.translate(distinct, source, target) if distinct else [], strict=True))
+    done = dict(
+        zip(distinct, translate_around_code(translator, distinct, source, target) if distinct else [], strict=True)
+    )
     rows = []
     for d, i in places:
         piece = documents[d][i]
