@@ -32,6 +32,7 @@ def run(
     params_file: ParamsFile,
     only: Annotated[str, typer.Option(metavar="04,05", help="Only these notebooks.")] = "",
     start: Annotated[str, typer.Option("--from", metavar="03", help="This notebook and those after it.")] = "",
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="Of one model alone, as RUN.NAME.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Execute also what has not changed.")] = False,
     data: Annotated[str, typer.Option("--data", metavar="DIR", help="Holds epitome/ and others; else XLC_DATA.")] = "",
     set_: Changes = [],  # noqa: B006 typer reads the default and never changes it
@@ -39,11 +40,14 @@ def run(
     """Execute the notebooks in order; go on where an earlier run stopped."""
     import os
 
+    from xlc_utils.running.one_model import of_one_model
     from xlc_utils.running.pipeline import notebooks, run_pipeline, selected
 
     if data:
         os.environ["XLC_DATA"] = str(Path(data).resolve())  # the notebooks' processes read it too
     root, params = _checked(params_file, set_)
+    if model:
+        params = of_one_model(params, model)
     chosen = selected(notebooks(root), [n.strip() for n in only.split(",") if n.strip()], start or None)
     run_pipeline(root, params, chosen, force)
     folder = Path("results") / params.run_name
@@ -77,7 +81,9 @@ def calls(
     run_name: RunName,
     errors: Annotated[bool, typer.Option("--errors", help="Show why calls failed.")] = False,
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all calls as JSON lines.")] = None,
-    import_: Annotated[Path | None, typer.Option("--import", metavar="FILE", help="Enter exported calls.")] = None,
+    import_: Annotated[
+        Path | None, typer.Option("--import", metavar="FILE", help="Enter such calls or a record.")
+    ] = None,
 ) -> None:
     """List a run's model calls, or take them to another machine and back."""
     from xlc_utils.chat import exchange

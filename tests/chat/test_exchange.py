@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from xlc_utils.chat import exchange
@@ -102,3 +104,33 @@ def test_the_list_and_the_reasons_of_failures(record: Record):
     ]
     assert exchange.errors_text(record).splitlines() == ["        2  m: HTTP 503: busy", "        1  m: HTTP 500"]
     assert exchange.errors_text(Record(record.path.parent / "new.sqlite")) == "No call has failed."
+
+
+# ---- records ---------------------------------------------------------------------------------------------------------
+def test_a_record_is_taken_in_whole_and_errors_are_left(record: Record, tmp_path: Path):
+    record.put_vectors({"v": np.ones(4, np.float32)})
+    joint = Record(tmp_path / "joint" / "calls.sqlite")
+    joint.put([call("kaputt", Outcome.ERROR, detail="HTTP 429"), call("eigenes")])
+    assert exchange.import_(joint, record.path) == (2, 2)
+    assert {row["outcome"]: row["calls"] for row in joint.summary()} == {"ok": 2, "refused": 1, "error": 1}
+    assert joint.get([call("ä\u2028b", logprobs=LOGPROBS).key])[call("ä\u2028b").key].logprobs == LOGPROBS
+    assert joint.errors() == [("m", "HTTP 429")] and list(joint.get_vectors(["v"])["v"]) == [1, 1, 1, 1]
+    assert exchange.import_(joint, record.path) == (0, 2), "again, as after a kill"
+
+
+def test_an_answer_replaces_an_error_and_no_answer_of_its_own(record: Record, tmp_path: Path):
+    other = Record(tmp_path / "other" / "calls.sqlite")
+    other.put([call("kaputt"), replace(call("nein"), at=9.0)])
+    assert record.merge(other.path) == (1, 2)
+    assert record.get([call("kaputt").key])[call("kaputt").key].text == "KAPUTT"
+    assert record.get([call("nein").key])[call("nein").key].outcome is Outcome.REFUSED
+
+
+def test_what_is_no_record_is_told_and_changes_nothing(record: Record, tmp_path: Path):
+    before, broken = list(record.rows()), tmp_path / "broken.sqlite"
+    broken.write_text("no record at all, but longer than a hundred bytes " * 4)
+    with pytest.raises(Problem, match="cannot be used"):
+        record.merge(broken)
+    with pytest.raises(Problem, match="there is no such record"):
+        record.merge(tmp_path / "none.sqlite")
+    assert list(record.rows()) == before and not (tmp_path / "none.sqlite").exists()

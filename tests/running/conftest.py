@@ -1,12 +1,16 @@
-"""Params files for the tests of the room `running`."""
+"""Params files for the tests of the room `running`, and notebooks executed without kernels."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
+
+from xlc_utils.running import pipeline
 
 Write = Callable[..., Path]
 
@@ -24,3 +28,21 @@ def write_params(project: Path) -> Write:
         return path
 
     return write
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are executed here instead of in a kernel: for what is decided before and after."""
+
+    def execute(root: Path, folder: Path, notebook: pipeline.Notebook, params) -> None:
+        out = folder / "notebooks" / notebook.path.name
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(notebook.path, out)
+        values, namespace = params.model_dump(mode="json"), {}
+        for cell in nbformat.read(notebook.path, as_version=4).cells:
+            if cell.cell_type == "code":
+                exec(cell.source, namespace)
+            if "parameters" in cell.metadata.get("tags", ()):
+                namespace |= {name: values[name] for name in notebook.defaults}
+
+    monkeypatch.setattr(pipeline, "_execute", execute)

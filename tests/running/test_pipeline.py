@@ -36,23 +36,6 @@ def three(project: Path, write_params) -> Path:
     return write_params()
 
 
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells are executed here instead of in a kernel: for what is decided before and after."""
-
-    def execute(root: Path, folder: Path, notebook: pipeline.Notebook, params) -> None:
-        out = folder / "notebooks" / notebook.path.name
-        out.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(notebook.path, out)
-        values, namespace = params.model_dump(mode="json"), {}
-        for cell in nbformat.read(notebook.path, as_version=4).cells:
-            exec(cell.source, namespace)
-            if "parameters" in cell.metadata.get("tags", ()):
-                namespace |= {name: values[name] for name in notebook.defaults}
-
-    monkeypatch.setattr(pipeline, "_execute", execute)
-
-
 def executed(root: Path, params_file: Path, only: tuple = (), start=None, force=False, **changes) -> str:
     """The numbers of the notebooks that were executed."""
     chosen = selected(notebooks(root), only, start)

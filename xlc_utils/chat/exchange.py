@@ -59,7 +59,8 @@ def export(record: Record, path: Path) -> int:
 
 
 def import_(record: Record, path: Path) -> tuple[int, int]:
-    """Enters calls that `export` wrote; what is recorded already stays.
+    """Enters calls that `export` wrote, or all that another run's record (calls.sqlite) holds; what is recorded already
+    stays.
 
     Returns:
         How many calls are new, and how many the file holds.
@@ -68,6 +69,8 @@ def import_(record: Record, path: Path) -> tuple[int, int]:
         Problem: a line is no call, or its key is not that of its request: it was changed by hand. Whole blocks of
             lines before it may have been entered.
     """
+    if path.suffix == ".sqlite":
+        return record.merge(path)
     total, before = 0, record.count()
     block: list[Call] = []
     for call in _calls(path):

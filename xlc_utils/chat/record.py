@@ -33,6 +33,7 @@ create table if not exists calls (
     attempts integer not null, at real not null
 ) without rowid;
 create table if not exists vectors (key text primary key, vector blob not null) without rowid;
+create table if not exists translations (key text primary key, translation text not null) without rowid;
 create table if not exists claims (key text primary key, owner text not null) without rowid;
 create index if not exists calls_by_model on calls (model, outcome);
 """
@@ -221,6 +222,47 @@ class Record:
         rows = [(key, np.asarray(vector, np.float32).tobytes()) for key, vector in vectors.items()]
         with self._transaction() as db:
             db.executemany("insert or ignore into vectors values (?,?)", rows)
+
+    def get_translations(self, keys: Sequence[str]) -> dict[str, dict]:
+        """The recorded translations among ``keys``; see `xlc_utils.translation.recorded`."""
+        found = self._found("key, translation from translations", keys)
+        return {key: json.loads(translation) for key, translation in found}
+
+    def put_translations(self, translations: dict[str, dict]) -> None:
+        rows = [(key, json.dumps(content, ensure_ascii=False)) for key, content in translations.items()]
+        with self._transaction() as db:
+            db.executemany("insert or ignore into translations values (?,?)", rows)
+
+    def merge(self, other: Path) -> tuple[int, int]:
+        """Enters what another run's record holds: answered calls, vectors and translations. What is here stays, but an
+        answer replaces an error.
+
+        Args:
+            other: the SQLite file.
+
+        Returns:
+            How many calls are new here, and how many are answered there.
+
+        Raises:
+            Problem: there is no such file, or it is no record.
+        """
+        if not other.is_file():
+            raise Problem(str(other), "there is no such record", "correct its name")
+        Record(other).close()  # says what is wrong with it, and drops a write that was cut short
+        marks = ",".join("?" * len(KEPT))
+        answers = f"from other.calls where outcome in ({marks})"
+        try:
+            self._rows("attach database ? as other", (str(other),))
+            with self._transaction() as db:
+                total = db.execute(f"select count(*) {answers}", KEPT).fetchone()[0]
+                new = f"{answers} and key not in (select key from main.calls where outcome in ({marks}))"
+                count = db.execute(f"insert or replace into main.calls select * {new}", (*KEPT, *KEPT)).rowcount
+                for table in ("vectors", "translations"):
+                    db.execute(f"insert or ignore into main.{table} select * from other.{table}")
+        finally:
+            with contextlib.suppress(sqlite3.OperationalError):  # it was not attached
+                self._db.execute("detach database other")
+        return count, total
 
     def known(self, keys: Sequence[str]) -> int:
         """How many of ``keys`` need not be asked."""

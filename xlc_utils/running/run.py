@@ -161,6 +161,13 @@ class Run:
             lambda name: Progress(f"{self.notebook[:2]} {name}", "sentences"),
         )
 
+    @cached_property
+    def recorded_translator(self):
+        """The run's translators behind its record: a sentence of the answers is translated once in a run."""
+        from xlc_utils.translation.recorded import RecordedTranslator
+
+        return RecordedTranslator(self.translator, self.models, self.root, self.record, self.params.seed)
+
     def translate(self, texts: Sequence[str], source: str, target: str) -> tuple[list[str], pd.DataFrame]:
         """Whole texts by the run's translators; see `xlc_utils.translation.answers.translate_texts`."""
         from xlc_utils.translation.answers import translate_texts
