@@ -52,8 +52,7 @@ class RecordedTranslator:
             made = {keys[s]: asdict(t) for s, t in zip(new, translator.translate(new, source, target), strict=True)}
             self._record.put_translations(made)
             found |= made
-        read = {key: Translation(**{**row, "outcome": Outcome(row["outcome"])}) for key, row in found.items()}
-        return [read[keys[s]] for s in sentences]
+        return [_read(found[keys[s]]) for s in sentences]
 
     def _identity(self, name: str, source: str, target: str) -> str:
         """All that determines a translation besides its sentence: the model, the direction, and how it is judged, since
@@ -70,6 +69,10 @@ class RecordedTranslator:
         folder = Path(__file__).parent
         files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix != ".pyc"]
         return hashlib.sha256("".join(map(_sha256, files)).encode()).hexdigest()
+
+
+def _read(row: dict) -> Translation:
+    return Translation(**{**row, "outcome": Outcome(row["outcome"]), "rejected": tuple(row["rejected"])})
 
 
 def _sha256(path: Path) -> str:
