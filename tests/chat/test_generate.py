@@ -12,6 +12,7 @@ from xlc_utils.chat.generate import Question, chat_for, generate, prompt_table, 
 from xlc_utils.chat.offtarget import MIN_LETTERS, LanguageDetector
 from xlc_utils.registry import languages, models, prompts
 from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.running.asked import prompts_of
 from xlc_utils.translation.answers import translate_texts
 from xlc_utils.translation.translators import Translation
 
@@ -148,10 +149,14 @@ class Run:
             "information_prompts": 3,
             "empathy_prompts": 1,
             "generated_prompts": None,
+            "empathy_prompt_source": "written",
             **params,
         }
         self.root, self.params = root, SimpleNamespace(**given)
         self.models, self.translated, self._translate = models.load(root), 0, translate
+
+    def prompts(self, dimension):
+        return prompts_of(self.root, self.params, dimension, "parameters")
 
     def translate(self, texts, source, target):
         self.translated += 1

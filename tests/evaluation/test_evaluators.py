@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xlc_utils.empathy import profiles
+from xlc_utils.empathy.classifiers import Reading
 from xlc_utils.evaluation import baselines
 from xlc_utils.evaluation.evaluators import Pairwise, Property, consistency_table
 from xlc_utils.evaluation.rules import Rules
 from xlc_utils.information.claims import SentenceClaims
 from xlc_utils.information.evaluator import ClaimConsistency
 from xlc_utils.information.verdicts import Verdict
+from xlc_utils.registry.outcomes import Outcome
 
 TEXTS = {
     ("p-1", "en"): ("one two three", "ok"),
@@ -85,11 +87,12 @@ def test_empathy_is_a_property_of_each_text(answers):
         def profiles(self, texts):
             return np.array([[letter in t for letter in "eow"] for t in texts], int)
 
-        def probabilities(self, texts):
-            return np.full((len(texts), 3), 0.5)
+        def read(self, posts, replies):
+            return Reading(self.profiles(replies), np.full((len(replies), 3), 0.5), [Outcome.OK] * len(replies))
 
     ours = consistency_table(answers, Property("empathy", Letters().profiles))
-    own = profiles.consistency_table(profiles.profiles_table(answers, Letters()))
+    posts = dict.fromkeys(answers["prompt_id"], "a post")
+    own = profiles.consistency_table(profiles.profiles_table(answers, Letters(), posts))
     merged = ours.merge(own, on=["prompt_id", "language", "outcome"])
     assert len(merged) == len(ours)
     assert merged["score"].to_numpy() == pytest.approx(merged["consistent"].to_numpy(float), nan_ok=True)
