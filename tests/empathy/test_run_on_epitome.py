@@ -66,7 +66,7 @@ class Replies:
 class Prefixing:
     """A translator that leaves the text as it is, behind a mark: its translations hold the posts."""
 
-    name = "prefixing"
+    name = "gemma-3-270m-few-shot"
 
     def can(self, source, target):
         return True
