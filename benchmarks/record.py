@@ -24,6 +24,7 @@ class Instant:
     """A backend that answers at once, a batch at a time."""
 
     identity: dict = {}  # noqa: RUF012
+    settings: dict = {}  # noqa: RUF012
 
     def __init__(self):
         self.asked = 0

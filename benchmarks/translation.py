@@ -93,14 +93,17 @@ def plain(folder: Path, batch: int):
 
 def ours(folder: Path, quantization: str | None):
     from xlc_utils.registry import languages
+    from xlc_utils.registry.hub import Weights
     from xlc_utils.translation.nllb import NllbTranslator
     from xlc_utils.translation.nllb_ctranslate2 import CTranslate2Translator
 
     known, more = languages.load(ROOT), {"max_tokens": MAX_TOKENS}
     if quantization is None:
-        translator = NllbTranslator("random", str(folder), None, known, **more)
+        translator = NllbTranslator("random", Weights(str(folder), None), known, **more)
     else:
-        translator = CTranslate2Translator("random", str(folder), None, known, quantization=quantization, **more)
+        translator = CTranslate2Translator(
+            "random", Weights(str(folder), None), known, quantization=quantization, **more
+        )
     return lambda texts: [t.text for t in translator.translate(texts, "es", "en")]
 
 
@@ -152,12 +155,13 @@ def grown(n: int, folder: Path) -> None:
     import torch
 
     from xlc_utils.registry import languages
+    from xlc_utils.registry.hub import Weights
     from xlc_utils.translation import degeneration
     from xlc_utils.translation.nllb import NllbTranslator
 
     degeneration.problem = lambda *_: None
     torch.set_num_threads(1)
-    translator = NllbTranslator("tiny", str(folder), None, languages.load(ROOT), max_tokens=8)
+    translator = NllbTranslator("tiny", Weights(str(folder), None), languages.load(ROOT), max_tokens=8)
     texts = sentences(n, seed=3, most_words=20)
     translator.translate(texts[:2000], "es", "en")
     before, peak = psutil.Process().memory_info().rss, 0

@@ -38,7 +38,8 @@ class FakeEndpoint:
 
     Attributes:
         url: for a client's base_url.
-        requests: path, headers (names in small letters) and JSON body of each request, in the order they came.
+        requests: path, headers (names in small letters) and body (of JSON what it says) of each request, in
+            the order they came.
         script: answers still to give, first come first served.
         otherwise: makes the answer of a request when the script is at its end.
     """
@@ -71,8 +72,14 @@ class FakeEndpoint:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def do_GET(self) -> None:
+                self._respond(None)
+
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                self._respond(json.loads(body) if "json" in self.headers["Content-Type"] else body)
+
+            def _respond(self, body: Any) -> None:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 answer = endpoint._answer({"path": self.path, "headers": headers, "body": body})
                 endpoint._stopping.wait(answer.seconds)

@@ -36,6 +36,7 @@ class Backend:
     """Answers each chat with its question in capitals, or with what ``script`` says for it, once an entry."""
 
     identity = IDENTITY
+    settings: dict = {}  # noqa: RUF012
 
     def __init__(self, **script: list[Reply]):
         self.asked: list[str] = []

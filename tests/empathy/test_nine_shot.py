@@ -122,6 +122,8 @@ def test_table_7_sets_ours_beside_the_printed_numbers(root):
 
 # ---- care ------------------------------------------------------------------------------------------------------------
 class Backend:
+    settings: dict = {}  # noqa: RUF012
+
     def ask(self, chats, sampling):
         for i, _ in enumerate(chats):
             yield [(i, Reply("yes", Outcome.OK, "stop"))]

@@ -50,6 +50,8 @@ GIVEN = {
 class Replies:
     """A backend that answers yes after nine examples and else says something short; keeps what it is asked."""
 
+    settings: dict = {}  # noqa: RUF012
+
     def __init__(self):
         self.asked = []
 

@@ -169,7 +169,7 @@ def changed(project: Path, old: str, new: str) -> Registry:
             "backend: openai",
             "backend: opnai",
             "key `models.aya-exp-8b.backend`: 'opnai' is not allowed here; "
-            "use 'openai', 'embedded', 'gguf' or 'replay'.",
+            "use 'openai', 'vllm', 'embedded', 'gguf' or 'replay'.",
         ),
         (
             '    endpoint: "http://localhost:8000/v1"\n',
@@ -186,6 +186,24 @@ def changed(project: Path, old: str, new: str) -> Registry:
             "input: 0.075",
             "input: -1",
             "key `models.gemini-2.0-lite.prices.input`: -1 is not right; input should be greater than or equal to 0.",
+        ),
+        (
+            "backend: openai",
+            "backend: vllm",
+            "key `models.aya-exp-8b`: key `endpoint` has no meaning for the backend vllm; "
+            "remove it, or correct `backend`.",
+        ),
+        (
+            "    prices: null\n",
+            "    prices: null\n    trust_remote_code: true\n",
+            "key `models.aya-exp-8b`: key `trust_remote_code` has no meaning for the backend openai; "
+            "remove it, or correct `backend`.",
+        ),
+        (
+            'revision: "a935905b0d0f3053343846a1dda9f4e23ea4ab2e"',
+            'revision: "main"',
+            "key `translators.nllb-moe-54b`: `revision` main is no commit, so the weights behind facebook/nllb-moe-54b "
+            "may change; write the commit's 40 digits as the hub shows them, or the absolute path of a folder as `id`.",
         ),
         (
             "input: 0.075",

@@ -18,6 +18,7 @@ pytest.importorskip("accelerate")
 
 from tiny_nllb import END, MAX_TOKENS, PAD, SENTENCES, SIZES, save_checkpoints, save_tokenizer  # noqa: E402
 
+from xlc_utils.registry.hub import Weights  # noqa: E402
 from xlc_utils.registry.languages import load  # noqa: E402
 from xlc_utils.registry.outcomes import Outcome  # noqa: E402
 from xlc_utils.registry.problems import Problem  # noqa: E402
@@ -69,7 +70,7 @@ def calls(monkeypatch):
 
 
 def translator(folder, **options) -> NllbTranslator:
-    return NllbTranslator("tiny", str(folder), None, LANGUAGES, **{"max_tokens": MAX_TOKENS} | options)
+    return NllbTranslator("tiny", Weights(str(folder), None), LANGUAGES, **{"max_tokens": MAX_TOKENS} | options)
 
 
 def without_padding(row) -> tuple[int, ...]:
@@ -186,7 +187,7 @@ def test_generation_preferences_of_the_checkpoint_do_not_enter(checkpoints, noth
 
 def test_a_language_the_tokenizer_does_not_know_is_a_problem(checkpoints):
     languages = LANGUAGES | {"xx": LANGUAGES["es"].model_copy(update={"nllb": "xxx_Latn"})}
-    subject = NllbTranslator("tiny", str(checkpoints["dense"]), None, languages)
+    subject = NllbTranslator("tiny", Weights(str(checkpoints["dense"]), None), languages)
     for source, target in (("xx", "en"), ("en", "xx")):
         with pytest.raises(Problem, match="no language token xxx_Latn"):
             subject.translate(["Llueve."], source, target)
@@ -200,7 +201,7 @@ def test_a_language_token_without_a_row_in_the_model_is_a_problem(checkpoints, t
     tokenizer.save_pretrained(tmp_path)
     languages = LANGUAGES | {"xx": LANGUAGES["es"].model_copy(update={"nllb": "xxx_Latn"})}
     with pytest.raises(Problem, match="no language token xxx_Latn"):
-        NllbTranslator("tiny", str(tmp_path), None, languages).translate(["Llueve."], "en", "xx")
+        NllbTranslator("tiny", Weights(str(tmp_path), None), languages).translate(["Llueve."], "en", "xx")
 
 
 def test_a_tokenizer_that_puts_the_language_last_is_a_problem(checkpoints, tmp_path):
@@ -392,8 +393,19 @@ def test_a_folder_without_a_model_is_a_problem(checkpoints, tmp_path):
         translator(tmp_path).translate(["Llueve."], "es", "en")
 
 
+def test_pickled_weights_are_read_where_the_entry_says_so(checkpoints, tmp_path):
+    for file in checkpoints["dense"].iterdir():
+        if file.suffix != ".safetensors":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    whole = transformers.M2M100ForConditionalGeneration.from_pretrained(checkpoints["dense"])
+    torch.save(whole.state_dict(), tmp_path / "pytorch_model.bin")
+    weights = Weights(str(tmp_path), None, safetensors_only=False)
+    pickled = NllbTranslator("tiny", weights, LANGUAGES, max_tokens=MAX_TOKENS)
+    assert pickled.translate(SENTENCES, "es", "en") == translator(checkpoints["dense"]).translate(SENTENCES, "es", "en")
+
+
 def test_a_model_that_cannot_be_fetched_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    subject = NllbTranslator("tiny", "nobody/no-such-nllb", None, LANGUAGES, local_files_only=True)
+    subject = NllbTranslator("tiny", Weights("nobody/no-such-nllb", "0" * 40, local_files_only=True), LANGUAGES)
     with pytest.raises(Problem, match=r"nobody/no-such-nllb could not be fetched.*or fetch the model elsewhere"):
         subject.translate(["Llueve."], "es", "en")

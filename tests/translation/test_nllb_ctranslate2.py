@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ for package in ("sentencepiece", "google.protobuf", "accelerate"):
 
 from tiny_nllb import MAX_TOKENS, SENTENCES, save_checkpoints, save_tokenizer  # noqa: E402
 
+from xlc_utils.registry.hub import Weights  # noqa: E402
 from xlc_utils.registry.languages import load  # noqa: E402
 from xlc_utils.registry.outcomes import Outcome  # noqa: E402
 from xlc_utils.registry.problems import Problem  # noqa: E402
@@ -55,11 +55,11 @@ def nothing_degenerate(monkeypatch):
 
 def converted(folder, quantization="float32", **options) -> CTranslate2Translator:
     more = {"max_tokens": MAX_TOKENS, "quantization": quantization} | options
-    return CTranslate2Translator("tiny", str(folder), None, LANGUAGES, **more)
+    return CTranslate2Translator("tiny", Weights(str(folder), None), LANGUAGES, **more)
 
 
 def plain(folder, **options) -> NllbTranslator:
-    return NllbTranslator("tiny", str(folder), None, LANGUAGES, **{"max_tokens": MAX_TOKENS} | options)
+    return NllbTranslator("tiny", Weights(str(folder), None), LANGUAGES, **{"max_tokens": MAX_TOKENS} | options)
 
 
 @pytest.mark.parametrize(("source", "target"), [("es", "en"), ("en", "hi"), ("hi", "ja")])
@@ -229,6 +229,6 @@ def test_an_entry_of_the_registry_makes_one(root: Path):
         root, ["nllb-distilled-600m-int8"], models.load(root), LANGUAGES, never, 0, lambda name: print
     ).chosen("hi", "en")
     assert isinstance(made, CTranslate2Translator) and made._quantization == "int8"
-    assert json.dumps(made._where) == json.dumps(
-        {"revision": "main", "local_files_only": False, "trust_remote_code": False}
-    )
+    revision = "f8d333a098d19b4fd9a8b18f94170487ad3f821d"
+    assert made._where == {"revision": revision, "local_files_only": False, "trust_remote_code": False}
+    assert made._use_safetensors is None  # the entry says so: this commit has its weights pickled

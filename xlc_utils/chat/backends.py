@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from xlc_utils.chat.base import Backend
+from xlc_utils.chat.record import Record
+from xlc_utils.registry import hub
 from xlc_utils.registry.files import project_root
 
 
@@ -14,6 +16,10 @@ def identity(entry) -> dict:
     if entry.backend == "gguf" and entry.sha256 is None:
         path = _own_file(entry)  # another file of the same name is another model
         found["file"] = [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else None
+    if entry.backend == "vllm":
+        found |= {"dtype": entry.dtype, "max_model_len": entry.max_model_len}
+        if hub.is_folder(entry.id):
+            found["files"] = hub.folder_version(entry.id)
     return found
 
 
@@ -21,12 +27,13 @@ def _own_file(entry) -> Path:
     return project_root() / entry.file
 
 
-def make_backend(name: str, entry) -> Backend:
+def make_backend(name: str, entry, record: Record | None = None) -> Backend:
     """Starts or connects to a model.
 
     Args:
         name: its key in models.yaml.
-        entry: a `xlc_utils.registry.models.Model` whose backend is ``openai``, ``embedded`` or ``gguf``.
+        entry: a `xlc_utils.registry.models.Model` whose backend is ``openai``, ``vllm``, ``embedded`` or ``gguf``.
+        record: of the run; only an entry with ``batch`` needs it.
     """
     if entry.backend == "embedded":
         from xlc_utils.chat.embedded import EmbeddedBackend, weights
@@ -36,14 +43,15 @@ def make_backend(name: str, entry) -> Backend:
         from xlc_utils.chat.embedded import EmbeddedBackend, own_weights
 
         return EmbeddedBackend(name, identity(entry), own_weights(name, _own_file(entry), entry.sha256))
+    if entry.backend == "vllm":
+        from xlc_utils.chat.vllm_engine import VllmBackend
+
+        return VllmBackend(name, identity(entry), entry.weights, **entry.engine)
+    asked = (name, identity(entry), entry.id, [entry.endpoint], entry.api_key_env, entry.concurrency)
+    if entry.batch:
+        from xlc_utils.chat.batch_api import BatchBackend
+
+        return BatchBackend(*asked, reasoning_effort=entry.reasoning_effort, record=record)
     from xlc_utils.chat.openai_api import OpenAIBackend
 
-    return OpenAIBackend(
-        name,
-        identity(entry),
-        entry.id,
-        [entry.endpoint],
-        entry.api_key_env,
-        entry.concurrency,
-        reasoning_effort=entry.reasoning_effort,
-    )
+    return OpenAIBackend(*asked, reasoning_effort=entry.reasoning_effort)

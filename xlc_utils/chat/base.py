@@ -70,6 +70,8 @@ class Backend(Protocol):
 
     #: what identifies the weights behind the name: goes into the key of each recorded call
     identity: dict[str, Any]
+    #: what an engine says of itself, for the manifest; empty where it is not known
+    settings: dict[str, Any]
 
     def ask(self, chats: Iterable[Chat], sampling: Sampling) -> Iterator[list[tuple[int, Reply]]]:
         """Yields (position of the chat, its reply) in the order they come, each time all that are there by now; now

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, typed_text, whole_characters
@@ -80,6 +80,8 @@ class OpenAIBackend:
     Raises:
         Problem: the API key is not set or cannot be one; see also `ask`.
     """
+
+    settings: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -35,6 +36,9 @@ create table if not exists calls (
 create table if not exists vectors (key text primary key, vector blob not null) without rowid;
 create table if not exists translations (key text primary key, translation text not null) without rowid;
 create table if not exists claims (key text primary key, owner text not null) without rowid;
+create table if not exists notes (
+    kind text not null, name text not null, content text not null, primary key (kind, name, content)
+) without rowid;
 create index if not exists calls_by_model on calls (model, outcome);
 """
 # Only these are answers; anything else is asked again when the run is.
@@ -264,6 +268,30 @@ class Record:
                 self._db.execute("detach database other")
         return count, total
 
+    def note(self, kind: str, name: str, content: Any) -> None:
+        """Keeps something about calls that is none itself, such as the settings of an engine.
+
+        Args:
+            kind: of notes.
+            name: whom or what it is about; a name may have several notes.
+            content: anything that JSON can say.
+        """
+        row = (kind, name, json.dumps(content, sort_keys=True, ensure_ascii=False))
+        with self._transaction() as db:
+            db.execute("insert or ignore into notes values (?,?,?)", row)
+
+    def notes(self, kind: str) -> dict[str, list[Any]]:
+        """The notes of a kind, by name."""
+        found: dict[str, list[Any]] = {}
+        for name, content in self._rows("select name, content from notes where kind = ? order by 1, 2", (kind,)):
+            found.setdefault(name, []).append(json.loads(content))
+        return found
+
+    def forget(self, kind: str, name: str) -> None:
+        """Drops the notes of a name."""
+        with self._transaction() as db:
+            db.execute("delete from notes where kind = ? and name = ?", (kind, name))
+
     def known(self, keys: Sequence[str]) -> int:
         """How many of ``keys`` need not be asked."""
         return len(self.get(keys))
@@ -387,9 +415,11 @@ class RecordedModel:
                 raise
 
     def backend(self) -> Backend:
-        """Who is asked, started by the first call."""
+        """Who is asked, started by the first call; what it says of itself is noted for the manifest."""
         if self._backend is None:
             self._backend = self._make()
+            if self._backend.settings:
+                self._record.note("engine", self.name, self._backend.settings)
         return self._backend
 
 

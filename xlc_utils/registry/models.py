@@ -8,12 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from xlc_utils.registry import languages
+from xlc_utils.registry import hub, languages
 from xlc_utils.registry.files import Names, StrictModel, parse, read_yaml, shown, suggestion, wrong
 from xlc_utils.registry.languages import canonical
 from xlc_utils.registry.problems import Problem
 
 _FILE = Path("params") / "models.yaml"
+# What may be used of a model's files on a hub; see `hub.Weights`.
+_HUB = ("local_files_only", "trust_remote_code", "safetensors_only")
+# Arguments of vLLM's engine.
+_ENGINE = ("tensor_parallel_size", "pipeline_parallel_size", "dtype", "max_model_len")
 
 
 class Prices(StrictModel):
@@ -45,8 +49,13 @@ class _Entry(StrictModel):
     toy: bool
     note: str | None = None
 
+    local_files_only: bool = False
+    trust_remote_code: bool = False
+    safetensors_only: bool = True
+
     of_backend: ClassVar[dict[str, tuple[str, ...]]]
     optional: ClassVar[tuple[str, ...]] = ()
+    pinned: ClassVar[tuple[str, ...]]  # the backends that load weights from a hub themselves
 
     @model_validator(mode="after")
     def _keys_of_backend(self) -> Any:
@@ -59,20 +68,34 @@ class _Entry(StrictModel):
                 raise wrong(
                     f"key `{key}` has no meaning for the backend {self.backend}", "remove it, or correct `backend`"
                 )
+        if self.backend in self.pinned and not (self.id and hub.is_pinned(self.id, self.revision)):
+            raise wrong(
+                f"`revision` {self.revision or 'null'} is no commit, so the weights behind {self.id} may change",
+                "write the commit's 40 digits as the hub shows them, or the absolute path of a folder as `id`",
+            )
         return self
+
+    @property
+    def weights(self) -> hub.Weights:
+        """Which files of the hub the entry names, for a backend that loads them itself."""
+        return hub.Weights(self.id, self.revision, **{key: getattr(self, key) for key in _HUB})
 
 
 class Model(_Entry):
     """A model that answers, or judges.
 
     Attributes:
-        backend: openai (any server that speaks OpenAI's API), embedded (weights inside a package), gguf (a
-            file of weights), replay.
+        backend: openai (any server that speaks OpenAI's API), vllm (loaded by vLLM inside this process), embedded
+            (weights inside a package), gguf (a file of weights), replay.
         kind: chat, or completion for a base model, which continues text and is prompted with examples.
-        id: exact name at the endpoint, or on the hub.
-        revision: date or commit, None if not pinned.
-        endpoint, api_key_env, reasoning_effort: of openai. `api_key_env` is the *name* of the environment variable
-            that holds the key, None if the server wants none.
+        id: exact name at the endpoint, or on the hub; of vllm also the absolute path of a folder.
+        revision: date or commit, None if not pinned; of vllm the whole commit.
+        endpoint, api_key_env, reasoning_effort, batch: of openai. `batch`: through the endpoint's Batch API.
+            `api_key_env` is the *name* of the environment variable that holds the key, None if the server wants none.
+        tensor_parallel_size, pipeline_parallel_size, dtype, max_model_len: of vllm, all optional: over how many
+            accelerators the weights are divided by layer and by stage, type of the weights, most tokens of prompt and
+            reply.
+        local_files_only, trust_remote_code, safetensors_only: of vllm, optional; see `xlc_utils.registry.hub.Weights`.
         package, file, sha256: of embedded. `file` is the path inside site-packages, None if the package joins parts.
         file, sha256: of gguf; the path is relative to the project, the checksum optional.
         answers: of replay.
@@ -82,14 +105,16 @@ class Model(_Entry):
     """
 
     of_backend: ClassVar = {
-        "openai": ("endpoint", "api_key_env", "reasoning_effort"),
+        "openai": ("endpoint", "api_key_env", "reasoning_effort", "batch"),
+        "vllm": (*_ENGINE, *_HUB),
         "embedded": ("package", "file", "sha256"),
         "gguf": ("file", "sha256"),
         "replay": ("answers",),
     }
-    optional = ("reasoning_effort",)
+    optional = ("reasoning_effort", "batch", *_ENGINE, *_HUB)
+    pinned = ("vllm",)
 
-    backend: Literal["openai", "embedded", "gguf", "replay"]
+    backend: Literal["openai", "vllm", "embedded", "gguf", "replay"]
     kind: Literal["chat", "completion"]
     id: str
     revision: str | None
@@ -99,12 +124,22 @@ class Model(_Entry):
     endpoint: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
     api_key_env: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None = None
     reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = None
+    batch: bool = False
     temperature: Annotated[float, Field(ge=0)] = 0.0
     concurrency: Annotated[int, Field(ge=1)] = 8
+    tensor_parallel_size: Annotated[int, Field(ge=1)] = 1
+    pipeline_parallel_size: Annotated[int, Field(ge=1)] = 1
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    max_model_len: Annotated[int, Field(ge=1)] | None = None
     package: str | None = None
     file: str | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     answers: str | None = None
+
+    @property
+    def engine(self) -> dict[str, Any]:
+        """What the entry sets of vLLM's engine."""
+        return {key: getattr(self, key) for key in _ENGINE}
 
 
 class Translator(_Entry):
@@ -114,7 +149,9 @@ class Translator(_Entry):
         backend: nllb (through transformers), nllb_ctranslate2 (dense models of the same family, converted), firefox (a
             pair of Firefox Translations inside a package), firefox_releases (all pairs that are pinned, fetched when
             needed), few_shot (a base model shown examples).
-        id, revision: of both nllb, on the hub.
+        id, revision: of both nllb, name and whole commit on the hub, or the absolute path of a folder and None.
+        local_files_only, trust_remote_code, safetensors_only: of both nllb, optional; see
+            `xlc_utils.registry.hub.Weights`.
         languages: of both nllb, "all": every language that has an `nllb` code.
         dtype, device_map: of nllb, as transformers reads them.
         quantization: of nllb_ctranslate2.
@@ -124,13 +161,14 @@ class Translator(_Entry):
     """
 
     of_backend: ClassVar = {
-        "nllb": ("id", "revision", "languages"),
-        "nllb_ctranslate2": ("id", "revision", "languages", "quantization"),
+        "nllb": ("id", "revision", "languages", *_HUB),
+        "nllb_ctranslate2": ("id", "revision", "languages", "quantization", *_HUB),
         "firefox": ("package", "folder", "source", "target"),
         "firefox_releases": ("models_folder",),
         "few_shot": ("model",),
     }
-    optional = ("models_folder",)
+    optional = ("models_folder", *_HUB)
+    pinned = ("nllb", "nllb_ctranslate2")
 
     backend: Literal["nllb", "nllb_ctranslate2", "firefox", "firefox_releases", "few_shot"]
     id: str | None = None

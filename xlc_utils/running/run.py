@@ -117,7 +117,7 @@ class Run:
         return RecordedModel(
             name,
             identity(entry),
-            lambda: make_backend(name, entry),
+            lambda: make_backend(name, entry, self.record),
             self.record,
             self.progress(name, "calls"),
             again=self._limits.ask_again,
@@ -381,7 +381,7 @@ def write_manifest(folder: Path, root: Path, record: Record) -> None:
         "git_commit": _git_commit(root),
         "python": sys.version.split()[0],
         "packages": {d: metadata.version(d) for d in _PACKAGES if _installed(d)},
-        "models": _entries(registry.models, called | answered),
+        "models": _models(registry.models, called | answered, record),
         "translators": _entries(registry.translators, translators),
         "calls": record.summary(),
         "notebooks": stages,
@@ -393,7 +393,18 @@ def write_manifest(folder: Path, root: Path, record: Record) -> None:
 def _entries(known: dict, names: set[str]) -> dict[str, dict]:
     """What of the entries of models.yaml says which weights and which terms."""
     keys = {"id", "revision", "licence", "backend", "package", "sha256", "model", "quantization"}
-    return {n: known[n].model_dump(mode="json", include=keys, exclude_none=True) for n in sorted(names) if n in known}
+    keys |= {"trust_remote_code", "safetensors_only"}  # only where they are not as they should be
+    left_out = {"exclude_none": True, "exclude_defaults": True}
+    return {n: known[n].model_dump(mode="json", include=keys, **left_out) for n in sorted(names) if n in known}
+
+
+def _models(known: dict, names: set[str], record: Record) -> dict[str, dict]:
+    """`_entries`, with what each engine that answered said of itself."""
+    entries = _entries(known, names)
+    for name, settings in record.notes("engine").items():
+        if name in entries:
+            entries[name]["engines"] = settings
+    return entries
 
 
 _PACKAGES = (

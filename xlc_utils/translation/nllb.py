@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from xlc_utils.registry.hub import Weights
 from xlc_utils.registry.languages import Language
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
@@ -38,8 +39,7 @@ class NllbTranslator:
 
     Args:
         name: its key in models.yaml.
-        model_id: on the Hugging Face hub, or a folder with config, tokenizer and safetensors weights.
-        revision: commit or branch on the hub; None: main.
+        weights: of the Hugging Face hub, or a folder with config, tokenizer and weights.
         languages: the registry; their `nllb` codes are the language tokens.
         max_tokens: most tokens of one translation, the target's language token and the end of sentence among them.
         batch_tokens: most source tokens of one batch, padding among them.
@@ -47,7 +47,6 @@ class NllbTranslator:
         device_map: as accelerate reads it; "auto" spreads a model over all devices. None: the accelerator where there
             is one, else the CPU.
         seed: of the samples that replace degenerate translations.
-        local_files_only: look in folders and the hub's cache only.
         progress: called with (done, total) after each greedy batch; what is counted is distinct sentences.
     """
 
@@ -59,20 +58,18 @@ class NllbTranslator:
     def __init__(
         self,
         name: str,
-        model_id: str,
-        revision: str | None,
+        weights: Weights,
         languages: dict[str, Language],
         max_tokens: int = 128,
         batch_tokens: int = 4096,
         dtype: str = "auto",
         device_map: str | None = None,
         seed: int = 0,
-        local_files_only: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ):
-        self.name, self._model_id, self._revision, self._languages = name, model_id, revision, languages
+        self.name, self._model_id, self._weights, self._languages = name, weights.id, weights, languages
         self._max_tokens, self._batch_tokens, self._seed, self._progress = max_tokens, batch_tokens, seed, progress
-        self._dtype, self._device_map, self._local_files_only = dtype, device_map, local_files_only
+        self._dtype, self._device_map = dtype, device_map
         self._tokenizer: Any = None
         self._model: Any = None
         self._vocabulary = 0  # how many tokens the model knows
@@ -234,8 +231,13 @@ class NllbTranslator:
     @property
     def _where(self) -> dict[str, Any]:
         """Which files of the model, as transformers takes it."""
-        only = {"local_files_only": self._local_files_only, "trust_remote_code": False}
-        return {"revision": self._revision or "main", **only}
+        own = self._weights
+        only = {"local_files_only": own.local_files_only, "trust_remote_code": own.trust_remote_code}
+        return {"revision": own.revision or "main", **only}  # of a folder it is not looked at
+
+    @property
+    def _use_safetensors(self) -> bool | None:
+        return True if self._weights.safetensors_only else None  # None: whichever there is
 
     def _model_of(self, config, tokenizer) -> Any:
         """What `_generated` decodes with."""
@@ -249,7 +251,7 @@ class NllbTranslator:
             _mend_experts()
         placed = {"dtype": self._dtype, "device_map": device_map}
         model = AutoModelForSeq2SeqLM.from_pretrained(
-            self._model_id, config=config, use_safetensors=True, **placed, **self._where
+            self._model_id, config=config, use_safetensors=self._use_safetensors, **placed, **self._where
         )
         # Nothing of the checkpoint's own preferences, a beam or a length, may enter.
         model.generation_config = GenerationConfig(
@@ -271,8 +273,8 @@ class NllbTranslator:
             )
         return self._problem(
             f"{self._model_id} could not be fetched ({why})",
-            "check the name, the network and that the revision has safetensors weights, or fetch the "
-            "model elsewhere and write its folder as `id`",
+            "check the name, the network and that the revision has safetensors weights (if it has others only: "
+            "`safetensors_only: false`), or fetch the model elsewhere and write its folder as `id`",
         )
 
     def _problem(self, what: str, remedy: str) -> Problem:

@@ -23,7 +23,7 @@ class CTranslate2Translator(NllbTranslator):
     Everything but the decoding itself is as in `NllbTranslator`: tokens, batches, outcomes, samples.
 
     Args:
-        name, model_id, revision, languages, more: see `NllbTranslator`; dtype and device_map have no meaning here.
+        name, weights, languages, more: see `NllbTranslator`; dtype and device_map have no meaning here.
         quantization: of the weights, "int8" or "float32".
     """
 
@@ -74,9 +74,9 @@ class CTranslate2Translator(NllbTranslator):
             def load_tokenizer(self, tokenizer_class, model_name_or_path, **kwargs):
                 return tokenizer_class.from_pretrained(model_name_or_path, **where)
 
-        where = {**self._where, "use_safetensors": True}
+        where = {**self._where, "use_safetensors": self._use_safetensors}
         log.info("translator %s: converting %s to CTranslate2, once", self.name, self._model_id)
-        Converter(self._model_id, revision=self._revision).convert(str(folder), quantization=self._quantization)
+        Converter(self._model_id, revision=self._weights.revision).convert(str(folder), quantization=self._quantization)
 
     def _generated(self, tokens: list[list[int]], forced: int, seeds: list[int] | None) -> list[list[int]]:
         sources = [self._tokenizer.convert_ids_to_tokens(t) for t in tokens]

@@ -47,13 +47,13 @@ def _made(root, name, registry, languages, chat, seed, progress) -> Translator:
     if entry.backend == "nllb":
         from xlc_utils.translation.nllb import NllbTranslator
 
-        weights = {"dtype": entry.dtype, "device_map": entry.device_map}
-        return NllbTranslator(name, entry.id, entry.revision, languages, **weights, seed=seed, progress=progress(name))
+        placed = {"dtype": entry.dtype, "device_map": entry.device_map}
+        return NllbTranslator(name, entry.weights, languages, **placed, seed=seed, progress=progress(name))
     if entry.backend == "nllb_ctranslate2":
         from xlc_utils.translation.nllb_ctranslate2 import CTranslate2Translator
 
         more = {"quantization": entry.quantization, "seed": seed, "progress": progress(name)}
-        return CTranslate2Translator(name, entry.id, entry.revision, languages, **more)
+        return CTranslate2Translator(name, entry.weights, languages, **more)
     if entry.backend == "firefox_releases":
         return FirefoxReleases(name, root / entry.models_folder if entry.models_folder else None)
     if entry.backend == "firefox":
