@@ -238,8 +238,8 @@ class Record:
             db.executemany("insert or ignore into translations values (?,?)", rows)
 
     def merge(self, other: Path) -> tuple[int, int]:
-        """Enters what another run's record holds: answered calls, vectors and translations. What is here stays, but an
-        answer replaces an error.
+        """Enters what another run's record holds: answered calls, vectors, translations and notes. What is here
+        stays, but an answer replaces an error.
 
         Args:
             other: the SQLite file.
@@ -261,7 +261,7 @@ class Record:
                 total = db.execute(f"select count(*) {answers}", KEPT).fetchone()[0]
                 new = f"{answers} and key not in (select key from main.calls where outcome in ({marks}))"
                 count = db.execute(f"insert or replace into main.calls select * {new}", (*KEPT, *KEPT)).rowcount
-                for table in ("vectors", "translations"):
+                for table in ("vectors", "translations", "notes"):
                     db.execute(f"insert or ignore into main.{table} select * from other.{table}")
         finally:
             with contextlib.suppress(sqlite3.OperationalError):  # it was not attached
