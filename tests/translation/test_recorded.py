@@ -72,9 +72,9 @@ def test_what_may_change_a_translation_makes_it_anew(made, project: Path, change
         name = nllb[1]
     elif change == "entry":
         path = project / "params" / "models.yaml"
-        text = path.read_text(encoding="utf-8")
-        head, entries = text.split("\ntranslators:")
-        path.write_text(f"{head}\ntranslators:{entries.replace('revision: ', 'revision: 0', 1)}", encoding="utf-8")
+        entries = models.load(project).translators.values()
+        revision = next(entry.revision for entry in entries if entry.backend == "nllb")
+        path.write_text(path.read_text(encoding="utf-8").replace(revision, "0" * 40), encoding="utf-8")
     else:
         code = "es" if change == "language" else "fr"
         path = project / "params" / "languages" / f"{code}.yaml"
