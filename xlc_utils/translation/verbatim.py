@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+from xlc_utils.translation.bold import translate_with_bold
 from xlc_utils.translation.translators import Translation, Translator
 
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(?:.+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -46,7 +47,7 @@ def translate_around_code(
     A sentence whose translation lost a name, or has it twice, is translated again as it stands, and its detail says so.
     """
     hidden = [masked(sentence) for sentence in sentences]
-    found = translator.translate([text for text, _ in hidden], source, target)
+    found = translate_with_bold(translator, [text for text, _ in hidden], source, target)
     lost = []
     for i, (_, names) in enumerate(hidden):
         back = restored(found[i].text, names)
@@ -54,7 +55,7 @@ def translate_around_code(
             lost.append(i)
         else:
             found[i] = replace(found[i], text=back)
-    again = translator.translate([sentences[i] for i in lost], source, target) if lost else []
+    again = translate_with_bold(translator, [sentences[i] for i in lost], source, target) if lost else []
     for i, translation in zip(lost, again, strict=True):
         rejected = (*found[i].rejected, found[i].text, *translation.rejected)
         detail = "; ".join(filter(None, [translation.detail, "its code went through the translator"]))
