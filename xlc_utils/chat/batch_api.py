@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
+from xlc_utils.chat.connection import CONNECT_SECONDS, close_all, takes_proxy
 from xlc_utils.chat.event_loop import event_loop
 from xlc_utils.chat.openai_api import MAX_ATTEMPTS, OpenAIBackend, read_reply
 from xlc_utils.chat.pacing import backoff, retry_after
@@ -38,6 +40,8 @@ class BatchBackend(OpenAIBackend):
     def __init__(self, *args: Any, record: Record, **more: Any):
         super().__init__(*args, **more)
         self._record = record
+        self._client = self._opened()
+        weakref.finalize(self, close_all, [self._client])
         self._batches: dict[str, Any] = {}  # those under way as the endpoint showed them last, by their file
 
     def ask(self, chats: Iterable[Chat], sampling: Sampling) -> Iterator[list[tuple[int, Reply]]]:
@@ -66,6 +70,14 @@ class BatchBackend(OpenAIBackend):
             ]
             self._record.forget("batch", file)  # what was yielded is recorded by now
             self._check(self._batches.pop(file))
+
+    def _opened(self):
+        from openai import AsyncOpenAI, DefaultAioHttpClient, Timeout
+
+        url = self._servers[0].url
+        http = DefaultAioHttpClient(trust_env=takes_proxy(url))
+        seconds = Timeout(self._timeout, connect=CONNECT_SECONDS)
+        return AsyncOpenAI(base_url=url, api_key=self._key, max_retries=0, timeout=seconds, http_client=http)
 
     def waiting(self) -> str:
         """See `Backend`."""
@@ -192,7 +204,7 @@ class BatchBackend(OpenAIBackend):
         while True:
             attempt += 1
             try:
-                return asyncio.run_coroutine_threadsafe(_awaited(make, server.client, attempt), event_loop()).result()
+                return asyncio.run_coroutine_threadsafe(_awaited(make, self._client, attempt), event_loop()).result()
             except openai.APIConnectionError as error:
                 if attempt == MAX_ATTEMPTS:
                     raise self._unreachable(server, str(error.__cause__ or error)) from None
@@ -200,7 +212,7 @@ class BatchBackend(OpenAIBackend):
             except openai.APIStatusError as error:
                 may_pass = error.status_code in (408, 409, 425, 429) or error.status_code >= 500
                 if not may_pass or error.code == "insufficient_quota" or attempt == MAX_ATTEMPTS:
-                    raise self._hopeless(server, error) from None
+                    raise self._hopeless(server, error.status_code, error.message) from None
                 pause = retry_after(error.response.headers) or 0.0
             time.sleep(max(min(pause, SECONDS_BETWEEN_POLLS), backoff(attempt)))
 

@@ -7,15 +7,14 @@ import contextlib
 import json
 import os
 import queue
-import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, typed_text, whole_characters
+from xlc_utils.chat.connection import Answer, Broken, Connection, close_all
 from xlc_utils.chat.event_loop import event_loop
 from xlc_utils.chat.pacing import Gate, backoff, retry_after
 from xlc_utils.registry.outcomes import Outcome
@@ -25,7 +24,6 @@ from xlc_utils.registry.problems import Problem
 # one that fails (5xx, 408, 409, a reset, no reply in time, a reply of another form).
 MAX_ATTEMPTS, MAX_REFUSALS = 6, 30
 LONGEST_PAUSE = 600  # seconds; a Retry-After beyond them is told instead of waited for
-CONNECT_SECONDS = 20
 GRACE_SECONDS = 10  # how long what is in flight may still arrive after an error: it is paid for
 SLOW_SECONDS = 30  # a call that takes longer is shown
 # So many requests turned down (HTTP 400) before any was answered, and it is not one text that is wrong.
@@ -57,10 +55,10 @@ class _Feed:
 
 
 class _Server:
-    """One address: its client and how many requests it gets."""
+    """One address: its connection and how many requests it gets."""
 
-    def __init__(self, url: str, key: str, timeout: float, most: int):
-        self.url, self.client, self.gate = url, _client(url, key, timeout, most), Gate(most)
+    def __init__(self, url: str, key: str, most: int):
+        self.url, self.connection, self.gate = url, Connection(url, key, most), Gate(most)
 
 
 class OpenAIBackend:
@@ -99,10 +97,10 @@ class OpenAIBackend:
         self._key_env, self._effort, self._extra = api_key_env, reasoning_effort, extra_body or {}
         self._key = api_key(name, api_key_env) if api_key_env else "none"
         self._timeout, self._concurrency = timeout, concurrency
-        self._servers = [_Server(url, self._key, timeout, concurrency) for url in base_urls]
+        self._servers = [_Server(url, self._key, concurrency) for url in base_urls]
         self._since: dict[int, float] = {}  # when each call that is not answered yet was first sent
         self._answered = self._turned_down = 0
-        weakref.finalize(self, _close, [server.client for server in self._servers])
+        weakref.finalize(self, close_all, [server.connection for server in self._servers])
 
     def ask(self, chats: Iterable[Chat], sampling: Sampling) -> Iterator[list[tuple[int, Reply]]]:
         """See `Backend`. After an error nothing more is sent, and what is in flight may still arrive.
@@ -186,33 +184,29 @@ class OpenAIBackend:
             _Failed: something that may pass.
             Problem: something that will not.
         """
-        import openai
-
         sent = time.monotonic()
         try:
-            async with asyncio.timeout(self._timeout):  # the client's own limit starts again with each byte
-                body = await self._send(server, chat, sampling)
-        except TimeoutError:
-            raise _Failed(f"no reply in time ({self._timeout:g} s)") from None
-        except openai.APIConnectionError as error:  # the client's own timeouts are among them
-            raise _failed(error) from None
-        except openai.APIStatusError as error:
-            return self._turned_away(server, error, sent)
+            answer = await server.connection.post(*self.request(chat, sampling), self._timeout)
+        except Broken as error:
+            raise _Failed(error.detail, unreachable=error.unreachable) from None
+        if answer.status >= 400:
+            return self._turned_away(server, answer, sent)
         try:
-            reply = read_reply(body)
+            reply = read_reply(answer.body)
         except ValueError as error:
             raise _Failed(str(error)) from None
         self._answered += 1
         server.gate.answered()
         return replace(reply, detail=self._without_key(reply.detail))
 
-    def _turned_away(self, server: _Server, error, sent: float) -> Reply:
+    def _turned_away(self, server: _Server, answer: Answer, sent: float) -> Reply:
         """An answer that is no completion: another attempt, this call's end, or the run's."""
-        status, message = error.status_code, self._without_key(f"HTTP {error.status_code}: {error.message}")[:500]
-        if status in (401, 403, 404) or error.code == "insufficient_quota":
-            raise self._hopeless(server, error)
+        status, (code, said) = answer.status, answer.error()
+        message = self._without_key(f"HTTP {status}: {said}")[:500]
+        if status in (401, 403, 404) or code == "insufficient_quota":
+            raise self._hopeless(server, status, said)
         if status in (408, 409, 425, 429) or status >= 500:
-            pause = retry_after(error.response.headers)
+            pause = retry_after(answer.headers)
             if pause is not None and pause > LONGEST_PAUSE:
                 raise Problem(
                     f"model `{self.name}` at {server.url}",
@@ -225,15 +219,8 @@ class OpenAIBackend:
             raise _Failed(message, refused=status == 429)
         self._turned_down += 1
         if self._turned_down >= TURNED_DOWN_ALIKE and not self._answered:
-            raise self._hopeless(server, error)
+            raise self._hopeless(server, status, said)
         return Reply("", Outcome.ERROR, detail=message)
-
-    async def _send(self, server: _Server, chat: Chat, sampling: Sampling) -> bytes:
-        """The body of the response, unread: the client would make objects of whatever it is."""
-        import httpx2
-
-        path, body = self.request(chat, sampling)
-        return (await server.client.post(path, cast_to=httpx2.Response, body=body)).content
 
     def request(self, chat: Chat, sampling: Sampling) -> tuple[str, dict[str, Any]]:
         """Path and body of a request."""
@@ -271,17 +258,17 @@ class OpenAIBackend:
         """Some servers name the key in what they answer; it must not enter a record or a notebook."""
         return text.replace(self._key, "…") if self._key_env else text
 
-    def _hopeless(self, server: _Server, error) -> Problem:
+    def _hopeless(self, server: _Server, status: int, said: str) -> Problem:
         key = self._key_env or "api_key_env of params/models.yaml"
         remedy = {
             401: f"check the key in {key}",
             403: f"check what the key in {key} may use",
             404: f"check the id `{self._id}` and `endpoint` in params/models.yaml",
             429: f"add credit to the account of the key in {key}",
-        }.get(error.status_code, f"check what `{self._id}` takes: max tokens, temperature, schema, reasoning_effort")
+        }.get(status, f"check what `{self._id}` takes: max tokens, temperature, schema, reasoning_effort")
         return Problem(
             f"model `{self.name}` at {server.url}",
-            f"the endpoint answers HTTP {error.status_code} ({self._without_key(str(error.message))[:200]})",
+            f"the endpoint answers HTTP {status} ({self._without_key(said)[:200]})",
             f"{remedy}, and run again; what was answered is kept",
         )
 
@@ -307,19 +294,6 @@ def _batches(replies: queue.SimpleQueue) -> Iterator[list]:
             return
 
 
-def _failed(error: Exception) -> _Failed:
-    """An attempt without an answer; its reason is at the bottom of the chain of causes."""
-    import aiohttp
-
-    chain = [error]
-    while chain[-1].__cause__ is not None:
-        chain.append(chain[-1].__cause__)
-    why = str(chain[-1]) or type(chain[-1]).__name__
-    if any(isinstance(cause, aiohttp.ClientConnectorError) for cause in chain):
-        return _Failed(why, unreachable=True)
-    return _Failed(f"{'no reply in time' if isinstance(chain[-1], TimeoutError) else 'the connection broke'} ({why})")
-
-
 def api_key(name: str, variable: str) -> str:
     """The key that an environment variable holds.
 
@@ -335,31 +309,6 @@ def api_key(name: str, variable: str) -> str:
         + ("holds characters that no key has" if key else "is not set"),
         f"set it (export {variable}=…) and run again",
     )
-
-
-def _client(url: str, key: str, timeout: float, most: int):
-    """The client on its aiohttp transport, which answers more requests a second (benchmarks/calls.py)."""
-    from httpx2 import Limits, Timeout
-    from openai import AsyncOpenAI, DefaultAioHttpClient
-
-    # A proxy set for the internet does not know this machine's own servers.
-    local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
-    http = DefaultAioHttpClient(trust_env=not local, limits=Limits(max_connections=most))
-    seconds = Timeout(timeout, connect=CONNECT_SECONDS, pool=None)
-    return AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=seconds, http_client=http)
-
-
-def _close(clients: list) -> None:
-    """Closes connections where they were opened: in the event loop."""
-
-    async def close() -> None:
-        for client in clients:
-            await client.close()
-
-    closing = asyncio.run_coroutine_threadsafe(close(), event_loop())
-    if threading.current_thread() is threading.main_thread():  # at the program's end nobody else waits for it
-        with contextlib.suppress(TimeoutError):
-            closing.result(timeout=2)
 
 
 def read_reply(body: bytes) -> Reply:
