@@ -182,6 +182,7 @@ def test_a_shared_beginning_that_is_gone_back_to_changes_nothing(backend):
     replies = answers(backend, [chats[i] for i in order], sampling)
     alone = {i: answers(backend, [chats[i]], sampling)[0].text for i in (4, 2, 1, 0)}
     assert [r.text for r in replies] == [alone[i] for i in order]
+    assert backend._heads, "no state was saved"
 
 
 @pytest.mark.models

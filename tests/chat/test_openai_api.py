@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -158,6 +159,8 @@ NONSENSE = {
     "content that is a list": completion([{"type": "text", "text": "Fine."}]),
     "content that is a number": completion(7),
     "usage that is text": Answer({"choices": [{"message": {"content": "Fine."}}], "usage": "none"}),
+    "tokens that are a word": Answer(completion().body | {"usage": {"prompt_tokens": "few"}}),
+    "brackets without end": Answer(b"[" * 100_000),
 }
 
 
@@ -177,9 +180,49 @@ def test_json_is_read_whatever_type_it_is_said_to_have(endpoint: FakeEndpoint):
     assert one(endpoint, answer).text == "Fine."
 
 
+def test_tokens_said_as_text_are_counted(endpoint: FakeEndpoint):
+    answer = completion("Fine.")
+    answer.body["usage"] = {"prompt_tokens": "11", "completion_tokens": 7.0}
+    reply = one(endpoint, answer)
+    assert (reply.prompt_tokens, reply.completion_tokens) == (11, 7)
+
+
 # ---- what goes wrong -------------------------------------------------------------------------------------------------
 def failure(status: int, message: str = "no luck") -> Answer:
     return Answer({"error": {"message": message, "type": "x"}}, status=status)
+
+
+@pytest.mark.parametrize("status", [301, 307])
+def test_another_address_is_named_and_not_followed(endpoint: FakeEndpoint, status: int):
+    moved = Answer(b"", status=status, headers={"Location": "https://elsewhere.example/v1"})
+    with pytest.raises(Problem, match=f"HTTP {status} and names another address .https://elsewhere.*write that as"):
+        one(endpoint, moved)
+    assert len(endpoint.requests) == 1
+
+
+def test_a_proxy_of_the_environment_is_used_and_a_netrc_is_not(endpoint: FakeEndpoint, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine llm.example login me password mine\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("http_proxy", endpoint.url.removesuffix("/v1"))
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("TOY_KEY", KEY)
+    backend = OpenAIBackend("toy", {}, "toy-1", ["http://llm.example/v1"], api_key_env="TOY_KEY")
+    assert asked(backend, QUESTION)[0].text == "Fine."
+    [request] = endpoint.requests
+    assert request["path"] == "http://llm.example/v1/chat/completions"
+    assert request["headers"]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_forked_process_connects_by_itself(endpoint: FakeEndpoint):
+    backend = backend_of(endpoint)
+    assert asked(backend, QUESTION)[0].text == "Fine."
+    if (child := os.fork()) == 0:
+        with contextlib.suppress(BaseException):
+            os._exit(0 if asked(backend, QUESTION)[0].text == "Fine." else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert asked(backend, QUESTION)[0].text == "Fine." and len(endpoint.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -282,7 +325,7 @@ def test_the_key_is_in_no_message_and_no_record(endpoint: FakeEndpoint, monkeypa
     except Problem as problem:
         said = str(problem)
     assert "bad header Bearer …" in said and KEY not in said
-    endpoint.otherwise = lambda request: Answer(f"you are {KEY}".encode())
+    endpoint.otherwise = lambda request: Answer(f"{'.' * 190}you are {KEY}".encode())  # where a beginning is cut off
     model.complete([QUESTION], Sampling())
     record.close()
     files = list(tmp_path.glob("calls.sqlite*"))

@@ -21,6 +21,7 @@ from fake_endpoint import Answer, FakeEndpoint, completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xlc_utils.chat import record as record_module
 from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
 from xlc_utils.chat.budget import Budget
 from xlc_utils.chat.openai_api import OpenAIBackend
@@ -409,6 +410,40 @@ def test_a_spent_budget_stops_and_a_larger_one_goes_on(record: Record, limits: d
     assert len(backend.asked) == (0 if key == "budget_minutes" else 10), "8 tokens a call"
     assert len(model_of(record, backend).complete(chats(*questions), GREEDY)) == 30
     assert backend.asked == questions
+
+
+class AllAtOnce(Backend):
+    """Takes all chats before the first is answered, as batches and engines do; ``wait`` empty lists come first."""
+
+    def __init__(self, wait: int = 0):
+        super().__init__()
+        self.wait = wait
+
+    def ask(self, chats, sampling):
+        taken = list(chats)
+        for _ in range(self.wait):
+            yield []
+        yield from super().ask(taken, sampling)
+
+
+def test_a_budget_bounds_a_stage_that_goes_at_once(record: Record):
+    """Of the first calls nobody knows what they will use, so it is taken for as much as they may."""
+    backend, questions = AllAtOnce(), [f"q{i}" for i in range(300)]
+    limit = {"dollars": 1e-3, "prices": {"m": (1.0, 1.0)}}  # 8 tokens a call: enough for 125
+    with pytest.raises(Problem, match="budget_dollars"):
+        model_of(record, backend, budget=Budget(**limit)).complete(chats(*questions), Sampling(max_tokens=100))
+    assert 120 <= len(backend.asked) <= 126
+    assert record.count() == len(backend.asked)
+
+
+def test_minutes_end_while_a_batch_is_waited_for(record: Record, monkeypatch):
+    monkeypatch.setattr(record_module, "GRACE_SECONDS_OF_TIME", 0)
+    backend = AllAtOnce(wait=10)
+    budget = Budget(minutes=1, deadline=time.time() + 0.05)
+    monkeypatch.setattr(backend, "waiting", lambda: time.sleep(0.02) or "a batch")
+    with pytest.raises(Problem, match="budget_minutes"):
+        model_of(record, backend, budget=budget).complete(chats("a", "b"), GREEDY)
+    assert backend.asked == [] and model_of(record, backend).complete(chats("a", "b"), GREEDY)[1].text == "B"
 
 
 # ---- a torn log ------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Any
 from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
 from xlc_utils.chat.connection import CONNECT_SECONDS, close_all, takes_proxy
 from xlc_utils.chat.event_loop import event_loop
-from xlc_utils.chat.openai_api import MAX_ATTEMPTS, OpenAIBackend, read_reply
+from xlc_utils.chat.openai_api import LONGEST_PAUSE, MAX_ATTEMPTS, OpenAIBackend, read_reply
 from xlc_utils.chat.pacing import backoff, retry_after
 from xlc_utils.chat.record import Record
 from xlc_utils.registry.outcomes import Outcome
@@ -214,7 +214,9 @@ class BatchBackend(OpenAIBackend):
                 if not may_pass or error.code == "insufficient_quota" or attempt == MAX_ATTEMPTS:
                     raise self._hopeless(server, error.status_code, error.message) from None
                 pause = retry_after(error.response.headers) or 0.0
-            time.sleep(max(min(pause, SECONDS_BETWEEN_POLLS), backoff(attempt)))
+                if pause > LONGEST_PAUSE:
+                    raise self._long_pause(server, pause, error.message) from None
+            time.sleep(max(pause, backoff(attempt)))
 
 
 async def _awaited(make, client, attempt: int) -> Any:

@@ -63,6 +63,9 @@ class Connection:
     def __init__(self, url: str, key: str, most: int):
         self._url, self._key, self._most = url.rstrip("/"), key, most
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # the session's: a forked process has another
+        self._parents: list[aiohttp.ClientSession | None] = []  # kept, since what closes them closes the parent's
+        self._proxy: dict[str, Any] = {}
 
     async def post(self, path: str, body: dict[str, Any], seconds: float) -> Answer:
         """The answer to a request, whatever its status.
@@ -77,13 +80,16 @@ class Connection:
         """
         import aiohttp
 
-        if self._session is None:
-            self._session = self._opened()
+        if self._session is None or self._loop is not asyncio.get_running_loop():
+            self._parents.append(self._session)
+            self._loop, self._session, self._proxy = asyncio.get_running_loop(), self._opened(), _proxy(self._url)
         try:
             async with self._session.post(
                 self._url + path,
                 data=json.dumps(body).encode(),
                 timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
+                allow_redirects=False,  # elsewhere it may arrive as another request, or where it should not
+                **self._proxy,
             ) as answer:
                 return Answer(answer.status, answer.headers, await answer.read())
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
@@ -94,22 +100,42 @@ class Connection:
             raise Broken(f"the connection broke ({str(error) or type(error).__name__})") from None
 
     def _opened(self) -> aiohttp.ClientSession:
-        """A session, which must be made in the loop that it is used in."""
+        """A session without the environment's settings, of which ~/.netrc would come into the key's way."""
         import aiohttp
-        import certifi
 
-        trusted = ssl.create_default_context()
-        trusted.load_verify_locations(certifi.where())  # some Pythons know no certificate of their own
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._most, ssl=trusted),
+            connector=aiohttp.TCPConnector(limit=self._most, ssl=_trusted() if self._url.startswith("https") else True),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
-            trust_env=takes_proxy(self._url),
         )
 
     async def close(self) -> None:
-        if self._session is not None:
+        """Closes what this process has opened."""
+        if self._session is not None and self._loop is asyncio.get_running_loop():
             await self._session.close()
+
+
+def _proxy(url: str) -> dict[str, Any]:
+    """The environment's proxy for an address, as arguments of a request; looked up once, not with each of them."""
+    from aiohttp.helpers import get_env_proxy_for_url
+    from yarl import URL
+
+    if not takes_proxy(url):
+        return {}
+    try:
+        proxy, login = get_env_proxy_for_url(URL(url))
+    except LookupError:
+        return {}
+    return {"proxy": proxy, "proxy_auth": login}
+
+
+def _trusted() -> ssl.SSLContext:
+    """Whom to trust: what this machine trusts, and certifi's list, since some Pythons know no certificate."""
+    import certifi
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
 
 
 def takes_proxy(url: str) -> bool:
@@ -119,7 +145,9 @@ def takes_proxy(url: str) -> bool:
 
 
 def close_all(connections: list) -> None:
-    """Closes connections where they were opened: in the event loop."""
+    """Closes connections where they were opened: in the event loop, if there ever was one."""
+    if not event_loop.cache_info().currsize:
+        return
 
     async def close() -> None:
         for connection in connections:

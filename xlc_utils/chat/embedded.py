@@ -17,7 +17,7 @@ import urllib.request
 from functools import cache
 from pathlib import Path
 
-from xlc_utils.chat.base import Chat, Sampling
+from xlc_utils.chat.base import Chat, Reply, Sampling
 from xlc_utils.chat.openai_api import OpenAIBackend
 from xlc_utils.registry.cache import cache_folder
 from xlc_utils.registry.files import temporary_folder
@@ -143,10 +143,10 @@ class EmbeddedBackend(OpenAIBackend):
         urls = [server.listening_address + "/v1" for server in self._llamas]
         super().__init__(name, identity, name, urls, concurrency=1, extra_body={"cache_prompt": True})
 
-    async def _send(self, server, chat: Chat, sampling: Sampling) -> bytes:
+    async def _attempt(self, server, chat: Chat, sampling: Sampling) -> Reply:
         head, _, _ = (chat.completion or "").rpartition("\n\n")
         await asyncio.to_thread(self._go_to, server.url.removesuffix("/v1"), head + "\n\n" if head else "")
-        return await super()._send(server, chat, sampling)
+        return await super()._attempt(server, chat, sampling)
 
     def _go_to(self, server: str, head: str) -> None:
         """Puts a server into its state after ``head``, computed once and then read back."""

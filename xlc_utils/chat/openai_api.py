@@ -115,6 +115,7 @@ class OpenAIBackend:
             yield from _batches(replies)
             asking.result()
         finally:
+            feed.stopped = True
             asking.cancel()
 
     def waiting(self) -> str:
@@ -171,7 +172,7 @@ class OpenAIBackend:
                 if last and failed.unreachable:
                     raise self._unreachable(server, failed.detail) from None
                 if last or feed.stopped:
-                    detail, seconds = self._without_key(failed.detail)[:500], time.monotonic() - start
+                    detail, seconds = failed.detail[:500], time.monotonic() - start
                     return Reply("", Outcome.ERROR, detail=detail, attempts=failures + refusals, seconds=seconds)
             finally:
                 server.gate.leave()
@@ -189,12 +190,12 @@ class OpenAIBackend:
             answer = await server.connection.post(*self.request(chat, sampling), self._timeout)
         except Broken as error:
             raise _Failed(error.detail, unreachable=error.unreachable) from None
-        if answer.status >= 400:
+        if answer.status >= 300:
             return self._turned_away(server, answer, sent)
         try:
             reply = read_reply(answer.body)
         except ValueError as error:
-            raise _Failed(str(error)) from None
+            raise _Failed(self._without_key(str(error))) from None
         self._answered += 1
         server.gate.answered()
         return replace(reply, detail=self._without_key(reply.detail))
@@ -203,16 +204,18 @@ class OpenAIBackend:
         """An answer that is no completion: another attempt, this call's end, or the run's."""
         status, (code, said) = answer.status, answer.error()
         message = self._without_key(f"HTTP {status}: {said}")[:500]
+        if status < 400:
+            raise Problem(
+                f"model `{self.name}` at {server.url}",
+                f"the endpoint answers HTTP {status} and names another address ({answer.headers.get('Location')})",
+                "write that as its `endpoint` in params/models.yaml and run again; what was answered is kept",
+            )
         if status in (401, 403, 404) or code == "insufficient_quota":
             raise self._hopeless(server, status, said)
         if status in (408, 409, 425, 429) or status >= 500:
             pause = retry_after(answer.headers)
             if pause is not None and pause > LONGEST_PAUSE:
-                raise Problem(
-                    f"model `{self.name}` at {server.url}",
-                    f"the endpoint asks to wait for {pause / 60:.0f} minutes ({message})",
-                    "run again then; what was answered is kept",
-                )
+                raise self._long_pause(server, pause, message)
             server.gate.pause(pause or 0)
             if status == 429:
                 server.gate.shrink(sent)
@@ -272,6 +275,13 @@ class OpenAIBackend:
             f"{remedy}, and run again; what was answered is kept",
         )
 
+    def _long_pause(self, server: _Server, seconds: float, said: str) -> Problem:
+        return Problem(
+            f"model `{self.name}` at {server.url}",
+            f"the endpoint asks to wait for {seconds / 60:.0f} minutes ({self._without_key(said)[:500]})",
+            "run again then; what was answered is kept",
+        )
+
     def _unreachable(self, server: _Server, why: str) -> Problem:
         return Problem(
             f"model `{self.name}` at {server.url}",
@@ -315,7 +325,7 @@ def read_reply(body: bytes) -> Reply:
     """The reply in a response's body.
 
     Raises:
-        ValueError: there is none; says how the body begins.
+        ValueError: there is none; says how the body begins, which may hold what must be masked before it is cut.
     """
     try:
         data = json.loads(body)
@@ -330,13 +340,13 @@ def read_reply(body: bytes) -> Reply:
             text=text.strip(),
             outcome=outcome,
             finish_reason=finish,
-            prompt_tokens=usage.get("prompt_tokens") or 0,
-            completion_tokens=usage.get("completion_tokens") or 0,
+            prompt_tokens=int(usage.get("prompt_tokens") or 0),
+            completion_tokens=int(usage.get("completion_tokens") or 0),
             detail=detail,
             logprobs=_logprobs((choice.get("logprobs") or {}).get("content") or ()),
         )
-    except (ValueError, TypeError, LookupError, AttributeError):
-        start = body[:200].decode("utf-8", "replace")
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        start = body[:2000].decode("utf-8", "replace")
         raise ValueError(f"no completion in the endpoint's reply: {start!r}") from None
 
 

@@ -45,7 +45,8 @@ create index if not exists calls_by_model on calls (model, outcome);
 KEPT = (Outcome.OK, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY)
 CLAIMED_AT_ONCE = 16
 SECONDS_BETWEEN_LOOKS = 0.5  # at what another process is asking
-GRACE_SECONDS = 10  # how long what is in flight may still arrive after Ctrl-C: it is paid for
+# How long what is in flight may still arrive, which is paid for: after Ctrl-C, and after the minutes of a budget.
+GRACE_SECONDS, GRACE_SECONDS_OF_TIME = 10, 60
 
 
 @dataclass(frozen=True)
@@ -433,9 +434,9 @@ class _Asking:
         self._owner = new_owner()
         self._give_up_at: float | None = None
 
-    def stop(self) -> None:
+    def stop(self, seconds: float = GRACE_SECONDS) -> None:
         """Nothing more is sent, and nothing is waited for much longer."""
-        self._give_up_at = time.monotonic() + GRACE_SECONDS
+        self._give_up_at = time.monotonic() + seconds
 
     def run(self) -> dict[str, Reply]:
         """Asks until each has a reply, its own or that of another process, or until it is stopped."""
@@ -453,6 +454,7 @@ class _Asking:
                     self._model.progress(len(self._replies), self._total, waiting)
                     time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
+            self.stop(0)
             self._record.release(self._owner)
         return self._replies
 
@@ -468,9 +470,12 @@ class _Asking:
         def claimed() -> Iterator[Chat]:
             for start in range(0, len(keys), CLAIMED_AT_ONCE):
                 part = keys[start : start + CLAIMED_AT_ONCE]
+                if self._give_up_at is not None:
+                    return
                 for key in self._record.claim(part, self._owner, self._model.again):
                     in_flight = len(sent) - (len(keys) - len(self._left))
-                    if not self._model.budget.allows(in_flight) or self._give_up_at is not None:
+                    allowed = self._model.budget.allows(self._model.name, in_flight, chats[key], self._sampling)
+                    if not allowed or self._give_up_at is not None:
                         return
                     sent.append(key)
                     yield chats.pop(key)
@@ -482,6 +487,8 @@ class _Asking:
                 waiting = backend.waiting()
                 if batch or waiting:
                     self._model.progress(len(self._replies), self._total, waiting)
+                if self._give_up_at is None and self._model.budget.time_is_up():
+                    self.stop(GRACE_SECONDS_OF_TIME)
                 if self._give_up_at is not None and time.monotonic() > self._give_up_at:
                     return
 

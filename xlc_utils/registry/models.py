@@ -121,7 +121,7 @@ class Model(_Entry):
     prices: Prices | None
     trained_on: TrainedOn
     paper: Annotated[tuple[Literal["A", "B-generator", "B-judge", "demo"], ...], Field(strict=False)]
-    endpoint: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+    endpoint: Annotated[str, Field(pattern=r"^https?://[^\s/@]+(/\S*)?$")] | None = None
     api_key_env: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None = None
     reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = None
     batch: bool = False
