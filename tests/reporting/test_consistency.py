@@ -145,10 +145,10 @@ def test_the_groups_are_those_the_paper_prints(root: Path, known, registry):
 
 
 # ---- differences -----------------------------------------------------------------------------------------------------
-def test_a_difference_is_over_the_languages_both_have(scores: Scores):
+def test_a_difference_is_over_the_languages_and_prompts_both_have(scores: Scores):
     (row,) = differences(scores, SAMPLES, SEED).to_dict("records")
     assert (row["model"], row["other"]) == ("aya-exp-8b", "Llama-3.1-8B")
-    assert row["difference"] == pytest.approx((0.6 - 0.8 + 0.15 - 0.5) / 2)
+    assert row["difference"] == pytest.approx((0.6 - 0.8 + 0.0 - 0.5) / 2), "in Hindi one has the first prompt alone"
     assert 0 < row["p"] <= 1 and row["p_holm"] == row["p"]
 
 
@@ -164,6 +164,13 @@ def test_a_clear_difference_is_found_and_none_is_not(known):
     assert clear["p"] == pytest.approx(1 / 1000) and clear["low"] < -0.27 and clear["high"] > -0.33
     assert clear["high"] < 0 and clear["p_holm"] == pytest.approx(3 / 1000)
     assert none["difference"] == 0 and none["p"] == 1
+
+
+def test_one_shared_prompt_has_no_interval():
+    rows = [("a", "es", "p1", 0.5, 0), ("a", "es", "p2", 0.7, 0), ("b", "es", "p1", 0.1, 0), ("b", "es", "p3", 0.2, 0)]
+    (row,) = differences(Scores.of(frame(rows), ["precision"], ["a", "b"], ["es"]), 50, 0).to_dict("records")
+    assert row["difference"] == pytest.approx(0.4)
+    assert all(np.isnan(row[name]) for name in ("low", "high", "p", "p_holm"))
 
 
 def test_models_without_a_language_in_common_have_no_difference():

@@ -176,27 +176,41 @@ def differences(scores: Scores, samples: int, seed: int) -> pd.DataFrame:
     """Which differences between models in average consistency hold, over the prompts and languages both have.
 
     Returns:
-        model, other, difference, low, high, p (two-sided, prompts resampled for both alike), p_holm.
+        model, other, difference, low, high, p (two-sided, prompts resampled for both alike), p_holm; where they share
+        fewer than two prompts only the difference is known.
     """
     from itertools import combinations
 
     from xlc_utils.statistics.stability import holm
 
-    draws = scores.values(intervals.bootstrap_weights(len(scores.prompt_ids), samples, seed))
-    values, rows = scores.values(np.ones((1, len(scores.prompt_ids))))[0], []
+    weights, rows = intervals.bootstrap_weights(len(scores.prompt_ids), samples, seed), []
     for a, b in combinations(range(len(scores.models)), 2):
-        both = ~np.isnan(values[a]) & ~np.isnan(values[b])
-        if not both.any():
+        both = _shared(scores, a, b)
+        there = both.n[0] > 0
+        if not there.any():
             continue
-        seen = float((values[a, both] - values[b, both]).mean())
+        first, second = both.values(np.ones((1, len(scores.prompt_ids))))[0][:, there]
+        seen = float((first - second).mean())
+        draws = both.values(weights)[:, :, there]
         # A draw in which some language has no scored prompt says nothing about the difference.
-        drawn = (draws[:, a][:, both] - draws[:, b][:, both]).mean(axis=1)
+        drawn = (draws[:, 0] - draws[:, 1]).mean(axis=1)
         drawn = drawn[~np.isnan(drawn)]
-        low, high = np.percentile(drawn, [2.5, 97.5]) if len(drawn) else (np.nan, np.nan)
-        p = (np.sum(np.abs(drawn - seen) >= abs(seen)) + 1) / (len(drawn) + 1)
+        low = high = p = np.nan
+        if (~np.isnan(both.parts[0][0])).any(0).sum() > 1 and len(drawn):
+            low, high = np.percentile(drawn, [2.5, 97.5])
+            # A hair's breadth below |seen|: a draw that equals it but for rounding counts as extreme.
+            p = (np.sum(np.abs(drawn - seen) >= abs(seen) * (1 - 1e-12)) + 1) / (len(drawn) + 1)
         rows.append((scores.models[a], scores.models[b], seen, low, high, p))
     frame = pd.DataFrame(rows, columns=["model", "other", "difference", "low", "high", "p"])
-    return frame.assign(p_holm=holm(frame["p"].to_numpy()) if len(frame) else [])
+    return frame.assign(p_holm=holm(frame["p"].to_numpy(float)) if len(frame) else [])
+
+
+def _shared(scores: Scores, a: int, b: int) -> Scores:
+    """Two models alone, with the prompts of each language that both have a score for."""
+    pairs = [part[[a, b]] for part in scores.parts]
+    missing = np.any([np.isnan(pair).any(axis=0) for pair in pairs], axis=0)
+    parts = tuple(np.where(missing, np.nan, pair) for pair in pairs)
+    return Scores((scores.models[a], scores.models[b]), scores.languages, scores.prompt_ids, parts)
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
