@@ -443,13 +443,13 @@ def _draw_point(axes: Axes, at: tuple[float, float], bounds: tuple[float, float]
 def _panels(
     number: int, columns: int, size: tuple[float, float], margin: tuple[float, float], labels: tuple[str, str]
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of so many panels, in at most so many columns, with common axes.
+    """A figure of so many panels, in at most so many columns and equally full rows, with common axes.
 
     Labels (below, left) and ticks' numbers stand where no other panel does. `size` of a panel and `margin` beside all
     of them are (width, height) in inches.
     """
-    columns = min(columns, number)
     rows = -(-number // columns)
+    columns = -(-number // rows)
     width = max(_NARROWEST, margin[0] + size[0] * columns)
     figure = Figure(figsize=(width, margin[1] + size[1] * rows), layout="constrained")
     grid = figure.add_gridspec(rows, columns)
