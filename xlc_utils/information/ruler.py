@@ -126,14 +126,15 @@ def error_shares(errors: pd.DataFrame) -> pd.DataFrame:
     """How much of the error of F is the evaluator's own, and how much comes with the translation.
 
     The evaluator's own is its error on the untranslated wording of the same facts; the rest is the translation's. The
-    shares are of mean absolute errors; where the translation happens to hide errors, its share is negative.
+    shares are of mean absolute errors. Where translated answers have the smaller error, the translation happens to hide
+    some, and there are no shares.
 
     Args:
         errors: rows of `answer_errors`; only answers that are there both translated and untranslated are compared.
 
     Returns:
         One row a language and one for all: language, answers, error_untranslated, error_translated (mean absolute
-        error of F), evaluation, translation (shares of error_translated; missing where that is 0).
+        error of F), evaluation, translation (shares of error_translated; missing where that is 0 or the smaller).
     """
     wide = errors.pivot(index=["prompt_id", "language"], columns="text", values="error_f").abs()
     wide = wide.reindex(columns=["untranslated", "translated"]).dropna().reset_index()
@@ -141,7 +142,7 @@ def error_shares(errors: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for language, part in parts:
         own, total = part["untranslated"].mean(), part["translated"].mean()
-        share = own / total if total > 0 else np.nan
+        share = own / total if 0 < total >= own else np.nan
         row = {"language": language, "answers": len(part), "error_untranslated": own, "error_translated": total}
         rows.append({**row, "evaluation": share, "translation": 1 - share})
     columns = ["language", "answers", "error_untranslated", "error_translated", "evaluation", "translation"]
