@@ -15,9 +15,11 @@ test: .venv/dev.stamp
 lab: .venv/lab.stamp
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/docs/start.ipynb
 
-# The tables in docs/*.md, from the committed results.
+# The tables in docs/*.md from the committed results, and the pictures in docs/figures from the demo's run.
 docs: .venv/demo.stamp
 	$(BIN)/python -m xlc_utils.reporting.docs
+	$(BIN)/xlc view demo
+	$(BIN)/python tests/screenshots.py
 
 # Known answers through translators and evaluators; 05 to 07 would only repeat what the demo shows.
 ruler: .venv/demo.stamp
