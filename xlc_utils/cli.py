@@ -40,14 +40,17 @@ def run(
     """Execute the notebooks in order; go on where an earlier run stopped."""
     import os
 
+    from xlc_utils.registry.files import shown
     from xlc_utils.running.one_model import of_one_model
+    from xlc_utils.running.params import check
     from xlc_utils.running.pipeline import notebooks, run_pipeline, selected
 
     if data:
         os.environ["XLC_DATA"] = str(Path(data).resolve())  # the notebooks' processes read it too
-    root, params = _checked(params_file, set_)
+    root, params = _checked(params_file, set_, keys=not model)
     if model:
         params = of_one_model(params, model)
+        check(params, root, shown(params_file))  # the keys of the other models are not wanted here
     chosen = selected(notebooks(root), [n.strip() for n in only.split(",") if n.strip()], start or None)
     run_pipeline(root, params, chosen, force)
     folder = Path("results") / params.run_name

