@@ -160,6 +160,14 @@ def test_a_classifier_that_always_says_yes_agrees_and_has_no_kappa():
     assert found.loc["EX", "kappa"] == 1
 
 
+@pytest.mark.parametrize("constant", ["en", "es"])
+def test_kappa_is_missing_where_one_side_alone_never_varies(constant: str):
+    rows = [(code, i, *[1.0 if code == constant else float(i % 2)] * 3) for code in ("en", "es") for i in range(4)]
+    table = pd.DataFrame(rows, columns=["language", "prompt_id", *MECHANISMS]).assign(model="m", outcome="ok")
+    found = agreement_by_mechanism(table)
+    assert (found["agreement"] == 0.5).all() and found["kappa"].isna().all()
+
+
 def test_no_pairs_have_no_agreement():
     rows = [("en", 1, np.nan, np.nan, np.nan), ("es", 1, 1.0, 0.0, 0.0)]
     table = pd.DataFrame(rows, columns=["language", "prompt_id", *MECHANISMS]).assign(model="m", outcome="ok")
@@ -214,7 +222,7 @@ def test_an_off_target_reply_is_read_where_the_rules_say_so():
     assert scored.loc[("post-03", "hi"), ["consistent", "reason"]].tolist() == [1, ""]
 
 
-def test_a_reading_that_failed_has_its_outcome_and_no_profile():
+def test_a_reading_that_failed_is_the_classifiers_and_its_reply_is_left_out():
     class SaysNothing:
         def read(self, posts, replies):
             nothing = np.full((len(replies), 3), np.nan)
@@ -222,15 +230,16 @@ def test_a_reading_that_failed_has_its_outcome_and_no_profile():
             return Reading(nothing, nothing, (Outcome.OK, *[Outcome.UNPARSED] * (len(replies) - 1)))
 
     table = profiles_table(REPLIES, SaysNothing(), POSTS)
-    assert table["outcome"].tolist()[:3] == ["ok", "unparsed", "unparsed"] and table["ER"].notna().sum() == 1
-    assert set(table.loc[~REPLIES["outcome"].isin(["ok", "truncated"]), "outcome"]) <= {
-        "refused",
-        "error",
-        "empty",
-        "off_target",
-    }
+    assert table["outcome"].tolist() == REPLIES["outcome"].tolist(), "the replies are what they were"
+    assert table["reading"].tolist()[:4] == ["ok", "unparsed", "unparsed", ""] and table["ER"].notna().sum() == 1
     scored = consistency_table(table).set_index(["prompt_id", "language"])
-    assert scored.loc[("post-01", "es"), "reason"] == "scored 0"
+    assert scored["reason"].to_dict() == {
+        ("post-01", "es"): "no reading", ("post-01", "hi"): "no reading", ("post-01", "ar"): "scored 0",
+        ("post-01", "ja"): "excluded outcome", ("post-02", "es"): "no English answer",
+        ("post-03", "es"): "no English reading", ("post-03", "hi"): "scored 0",
+    }  # fmt: skip
+    assert scored["consistent"].dropna().to_dict() == {("post-01", "ar"): 0, ("post-03", "hi"): 0}
+    assert scored.loc[("post-01", "hi"), "outcome"] == "truncated"
 
 
 # ---- truth -----------------------------------------------------------------------------------------------------------
@@ -342,6 +351,24 @@ def test_error_rates_of_what_learned_from_epitome_are_those_of_its_test(name: st
     of = table.set_index(["evaluator", "measure", "mechanism"])["value"]
     assert rates.sensitivity[2] == pytest.approx(of[(evaluator, "sensitivity", "EX")] / 100)
     assert error_rates(SimpleNamespace(name="gpt-4o"), pd.DataFrame(), table) is None
+
+
+def test_an_evaluator_that_is_measured_again_takes_the_place_of_its_committed_rows():
+    committed = evaluate.read_table("evaluators")
+    again = committed[committed["evaluator"] == "two-core"].assign(value=50.0)
+    table = evaluate.with_measured(committed, [again, again.assign(evaluator="gpt-4o")])
+    assert not table.duplicated(["evaluator", "mechanism", "measure"]).any()
+    assert len(table) == len(committed) + len(again) and (table[table["evaluator"] == "two-core"]["value"] == 50).all()
+    rates = error_rates(SimpleNamespace(name="two-core"), pd.DataFrame(), table)
+    assert rates.sensitivity.tolist() == [0.5] * 3
+    compared = evaluate.nine_shot_table(evaluate.beside_printed(table), ["two-core", "two-core", "gpt-4o"])
+    assert list(compared)[4:] == ["two-core", "gpt-4o"]
+
+
+def test_the_distance_from_the_printed_f1_and_what_the_labels_allow():
+    said = evaluate.from_the_printed(*(evaluate.read_table(name) for name in ("evaluators", "duplicates")), "two-core")
+    assert said.startswith("two-core has a mean macro-F1 of 84.8 [") and "3.6 below the printed 88.5" in said
+    assert "Of 60 pairs that were labelled twice, 8 (ER), 10 (IP), 4 (EX) have two different labels" in said
 
 
 def test_an_unknown_classifier_is_one_sentence(root: Path, examples):

@@ -122,8 +122,9 @@ def everything_in(folder: Path) -> str:
             texts.append(pd.read_parquet(path).to_csv())
         elif path.suffix == ".sqlite":
             with sqlite3.connect(path) as db:
-                texts.append("\n".join(str(row) for row in db.execute("select * from calls")))
-        elif path.suffix not in (".png", ".pdf"):
+                tables = [name for (name,) in db.execute("select name from sqlite_master where type = 'table'")]
+                texts += [str(row) for table in tables for row in db.execute(f'select * from "{table}"')]
+        elif path.suffix not in (".png", ".pdf", ".sqlite-wal", ".sqlite-shm"):  # the last two are read with .sqlite
             texts.append(path.read_text(encoding="utf-8", errors="replace"))
     return "\n".join(texts)
 
@@ -132,7 +133,7 @@ SECRET = [*CUES.values(), *FILLERS, *PAIRS["seeker"], *PAIRS["sp_id"], *PAIRS["r
 
 
 def test_posts_are_asked_and_classified_and_no_file_holds_them(model: Replies, project: Path, root: Path, capfd):
-    given = {"empathy_classifier": "two-core", "empathy_evaluators": ["gpt-4o"]}
+    given = {"empathy_classifier": "two-core", "empathy_evaluators": ["gpt-4o", "two-core"]}
     executed(root, "01_generate", **given)
     posts = set(prompts_of(project, load(project / "params" / "demo.yaml", GIVEN), "empathy", "test").english.values())
     asked = [text for text in model.asked if text in posts or text.removeprefix("¡") in posts]
@@ -141,6 +142,7 @@ def test_posts_are_asked_and_classified_and_no_file_holds_them(model: Replies, p
     seen = executed(root, "05_empathy", **given)
     assert seen["found"]["prompt_id"].nunique() == 5 and seen["found"]["ER"].notna().all()
     assert "gpt-4o" in set(seen["evaluators"]["evaluator"]) and "gpt-4o" in seen["compared"]
+    assert not seen["evaluators"].duplicated(["evaluator", "mechanism", "measure"]).any(), "two-core was committed too"
     shots = [text for text in model.asked if text.rstrip().endswith("yes or no.")]
     test = PAIRS[epitome.split(PAIRS, 0) == "test"]
     assert len(shots) == 3 * len(test.drop_duplicates(["seeker", "response"])) and "Post number" in shots[0]

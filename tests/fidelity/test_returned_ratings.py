@@ -115,17 +115,27 @@ def test_too_few_answers_give_fewer_items(sentences):
 
 
 @pytest.mark.parametrize(
-    ("lines", "texts", "joined"),
+    ("language", "lines", "texts", "joined"),
     [
-        ([0, 0], ["一つ目です。", "二つ目です。"], "一つ目です。二つ目です。"),
-        ([0, 0], ["Uno.", "Dos."], "Uno. Dos."),
-        ([0, 1], ["Uno.", "Dos."], "Uno.\nDos."),
+        ("ja", [0, 0], ["一つ目です。", "二つ目です。"], "一つ目です。二つ目です。"),
+        ("zh-Hant", [0, 0], ["他说：“好。”", "他走了……"], "他说：“好。”他走了……"),
+        ("es", [0, 0], ["Uno.", "Dos."], "Uno. Dos."),
+        ("es", [0, 0], ["Dijo “sí.”", "Y se fue… Dos."], "Dijo “sí.” Y se fue… Dos."),
+        ("es", [0, 1], ["Uno.", "Dos."], "Uno.\nDos."),
     ],
 )
-def test_sentences_stand_as_they_stood(lines, texts, joined):
-    rows = {"model": "m", "language": "x", "prompt_id": "p", "line": lines, "source": texts, "text": texts}
+def test_sentences_stand_as_they_stood(language, lines, texts, joined):
+    rows = {"model": "m", "language": language, "prompt_id": "p", "line": lines, "source": texts, "text": texts}
     drawn = {sample_snippets(pd.DataFrame(rows), sheets=1, seed=seed)["source"][0] for seed in range(20)}
     assert joined in drawn <= {joined, *texts}
+
+
+@pytest.mark.parametrize("language", ["ja", "es"])
+def test_an_english_translation_has_a_space_between_its_sentences(language):
+    english = ["He said “yes.”", "Then he left…", "It rained."]
+    rows = {"model": "m", "language": language, "prompt_id": "p", "line": [0] * 3, "source": ["…"] * 3, "text": english}
+    drawn = {sample_snippets(pd.DataFrame(rows), sheets=1, seed=seed)["translation"][0] for seed in range(20)}
+    assert "He said “yes.” Then he left… It rained." in drawn
 
 
 def test_dialogues_without_turns_are_not_asked_about():

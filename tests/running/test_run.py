@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 
 import xlc_utils
 from xlc_utils.chat.base import Chat, Sampling
+from xlc_utils.fidelity import round_trip
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running.params import Params
 from xlc_utils.running.run import Run, atomically, file_sha256, read_stages
+from xlc_utils.translation.translators import FirstAble, Translation
 
 NAMESPACE = {"run_name": "test", "seed": 3, "languages": ["es"], "models": ["known-answers", "mine"], "other": 1}
 
@@ -32,6 +34,33 @@ def run(project: Path) -> Run:
 
 def rows(outcomes: list[str], **columns: list) -> pd.DataFrame:
     return pd.DataFrame({"prompt_id": [f"p-{i}" for i in range(len(outcomes))], "outcome": outcomes, **columns})
+
+
+# ---- translating -----------------------------------------------------------------------------------------------------
+def test_a_second_round_trip_asks_the_translator_nothing_and_prompts_enter_no_record(project: Path, monkeypatch):
+    class Counting:
+        name = "nllb-moe-54b"
+
+        def __init__(self):
+            self.asked = []
+
+        def can(self, source, target):
+            return True
+
+        def translate(self, sentences, source, target):
+            self.asked += sentences
+            return [Translation(f"<{s}>", Outcome.OK, self.name) for s in sentences]
+
+    trips, asked = [], []
+    for _ in range(2):
+        counting = Counting()
+        monkeypatch.setattr(Run, "translator", FirstAble([counting]))
+        opened = xlc_utils.open_run({**NAMESPACE, "sentence_splitter": "best"}, "03_fidelity_check")
+        trips.append(round_trip.round_trips({"p": "One. Two."}, ["es", "fr"], opened.translate))
+        asked.append(list(counting.asked))
+        opened.translate(["A post."], "en", "es", recorded=False)
+    assert asked[0][:2] == ["One.", "Two."] and asked[1] == [] and trips[0].equals(trips[1])
+    assert counting.asked == ["A post."], "what may not be kept is translated again"
 
 
 # ---- opening ---------------------------------------------------------------------------------------------------------

@@ -97,7 +97,8 @@ def prompt_table(run) -> pd.DataFrame:
             lacking = [i for i in asked.ids if i not in texts]
             outcomes = {}
             if lacking:
-                made, sentences = run.translate([asked.english[i] for i in lacking], "en", language)
+                # Prompts may be private: no record keeps their sentences.
+                made, sentences = run.translate([asked.english[i] for i in lacking], "en", language, recorded=False)
                 texts = {**texts, **dict(zip(lacking, made, strict=True))}
                 bad = sentences[sentences["outcome"] != "ok"].groupby("document")["outcome"].first()
                 outcomes = {lacking[document]: outcome for document, outcome in bad.items()}

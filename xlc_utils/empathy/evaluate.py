@@ -203,6 +203,32 @@ def read_table(name: str, folder: Path = DATA) -> pd.DataFrame:
     return pd.read_csv(folder / f"{name}.csv")
 
 
+def with_measured(committed: pd.DataFrame, measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The committed rows of `evaluate`, and in place of those of an evaluator that was measured again the new ones."""
+    anew = [name for own in measured for name in own["evaluator"].unique()]
+    return pd.concat([committed[~committed["evaluator"].isin(anew)], *measured], ignore_index=True)
+
+
+def from_the_printed(evaluators: pd.DataFrame, duplicates: pd.DataFrame, name: str) -> str:
+    """How far an evaluator is from the mean macro-F1 that paper A prints for its bi-encoder, and what its labels allow.
+
+    Args:
+        evaluators: of `evaluate`.
+        duplicates: of `epitome.duplicates`.
+        name: of the evaluator.
+    """
+    rows = beside_printed(evaluators)
+    row = rows[(rows["evaluator"] == name) & (rows["measure"] == "F1") & (rows["mechanism"] == "mean")].iloc[0]
+    differ = ", ".join(f"{d.labels_differ} ({d.mechanism})" for d in duplicates.itertuples())
+    ceilings = ", ".join(f"{d.ceiling:.0f} ({d.mechanism})" for d in duplicates.itertuples())
+    interval = f"[{row['low']:.1f}, {row['high']:.1f}]"
+    return (
+        f"{name} has a mean macro-F1 of {row['value']:.1f} {interval}, {-row['difference']:.1f} below the printed "
+        f"{row['printed']:.1f}. Of {duplicates['pairs'].iloc[0]} pairs that were labelled twice, {differ} have two "
+        f"different labels: an evaluator that never errs would have an accuracy of {ceilings} per cent and no more."
+    )
+
+
 def beside_printed(evaluators: pd.DataFrame) -> pd.DataFrame:
     """F1 and accuracy of each evaluator beside those paper A prints for its own (Tables 6 and 7), per cent.
 
@@ -224,20 +250,21 @@ def nine_shot_table(beside: pd.DataFrame, evaluators: Sequence[str]) -> pd.DataF
 
     Args:
         beside: from `beside_printed`.
-        evaluators: whose numbers to set beside the printed ones, "value [low, high]"; – where there are none.
+        evaluators: whose numbers to set beside the printed ones, "value [low, high]", once each; – where there is none.
 
     Returns:
         mechanism, measure, printed bi-encoder, printed GPT-4o, one column an evaluator.
     """
     out = beside.drop_duplicates(["mechanism", "measure"])[["mechanism", "measure", "printed", "printed_gpt4o"]]
     out = out.rename(columns={"printed": "printed bi-encoder", "printed_gpt4o": "printed GPT-4o"})
-    for name in evaluators:
+    names = list(dict.fromkeys(evaluators))
+    for name in names:
         own = beside[beside["evaluator"] == name]
         texts = own[["mechanism", "measure"]].assign(
             **{name: [f"{v:.1f} [{low:.1f}, {high:.1f}]" for v, low, high in own[["value", "low", "high"]].to_numpy()]}
         )
         out = out.merge(texts, on=["mechanism", "measure"], how="left").astype({name: object})
-    out[list(evaluators)] = out[list(evaluators)].fillna("–")
+    out[names] = out[names].fillna("–")
     return out.reset_index(drop=True)
 
 

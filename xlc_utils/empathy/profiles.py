@@ -55,7 +55,7 @@ class MultilingualClassifier(Classifier, Protocol):
 def profiles_table(
     replies: pd.DataFrame, classifier: Classifier, posts: Mapping[str, str], rules: Rules | None = None
 ) -> pd.DataFrame:
-    """The profile of each reply whose text is scored; the others keep their outcome and have none.
+    """The profile of each reply whose text is scored; the others have none.
 
     Args:
         replies: prompt_id, language, english, outcome of one model.
@@ -64,18 +64,17 @@ def profiles_table(
         rules: for replies that are not ok.
 
     Returns:
-        prompt_id, language, outcome (that of the reply; of the reading where the reply was read and the reading
-        failed), ER, IP, EX (0 or 1, else missing), p_ER, p_IP, p_EX.
+        prompt_id, language, outcome (the reply's), reading (how the reading ended; empty where the reply was not read),
+        ER, IP, EX (0 or 1, else missing), p_ER, p_IP, p_EX.
     """
-    out = replies[["prompt_id", "language", "outcome"]].reset_index(drop=True)
+    out = replies[["prompt_id", "language", "outcome"]].reset_index(drop=True).assign(reading="")
     with_text = np.flatnonzero((rules or Rules()).reads(out["outcome"]))
     values = np.full((len(out), 6), np.nan)
     if len(with_text):
         asked = [posts[i] for i in out["prompt_id"].iloc[with_text]]
         reading = classifier.read(asked, list(replies["english"].iloc[with_text]))
         values[with_text] = np.hstack([reading.profiles, reading.probabilities])
-        failed = [i for i, outcome in enumerate(reading.outcomes) if outcome is not Outcome.OK]
-        out.loc[with_text[failed], "outcome"] = [str(reading.outcomes[i]) for i in failed]
+        out.loc[with_text, "reading"] = [str(outcome) for outcome in reading.outcomes]
     for i, name in enumerate([*MECHANISMS, *(f"p_{m}" for m in MECHANISMS)]):
         out[name] = values[:, i]
     return out
@@ -84,8 +83,9 @@ def profiles_table(
 def consistency_table(profiles: pd.DataFrame, rules: Rules | None = None) -> pd.DataFrame:
     """E_Emp for each prompt and language of one model: 1 if the profile equals the English one, else 0.
 
-    A reply without a profile is left out or scores 0, as the rules say of its outcome; without an English profile there
-    is nothing to compare with, and the prompt is left out.
+    A reply that was not read is left out or scores 0, as the rules say of its outcome. One that the classifier failed
+    to read is left out, as an answer without a verdict is in notebook 04: the failure is the evaluator's. Without an
+    English profile there is nothing to compare with, and the prompt is left out.
 
     Args:
         profiles: rows of `profiles_table`.
@@ -93,14 +93,17 @@ def consistency_table(profiles: pd.DataFrame, rules: Rules | None = None) -> pd.
 
     Returns:
         prompt_id, language, outcome, consistent (1, 0 or missing), same_ER, same_IP, same_EX, reason (see
-        `Rules.reasons`).
+        `Rules.reasons`; "no reading" and "no English reading" where the classifier failed on the one or the other).
     """
     english = profiles[profiles["language"] == "en"].set_index("prompt_id")[list(MECHANISMS)]
     out = profiles[profiles["language"] != "en"].reset_index(drop=True)
     reason = (rules or Rules()).reasons(out["outcome"], english_outcomes(profiles, out["prompt_id"]))
     reference = english.reindex(out["prompt_id"]).to_numpy(float)
-    same = (out[list(MECHANISMS)].to_numpy(float) == reference).astype(float)  # a missing profile equals none
-    same[np.isin(reason, ["no English answer", "excluded outcome"])] = np.nan
+    own = out[list(MECHANISMS)].to_numpy(float)
+    reason[(reason == "") & np.isnan(own).any(axis=1)] = "no reading"
+    reason[np.isin(reason, ["", "no reading"]) & np.isnan(reference).any(axis=1)] = "no English reading"
+    same = (own == reference).astype(float)  # a missing profile equals none
+    same[~np.isin(reason, ["", "scored 0"])] = np.nan
     columns = {f"same_{m}": same[:, i] for i, m in enumerate(MECHANISMS)}
     consistent = np.where(np.isnan(same).any(1), np.nan, same.all(1))
     return out[["prompt_id", "language", "outcome"]].assign(consistent=consistent, **columns, reason=reason)
@@ -153,7 +156,9 @@ def agreement_by_mechanism(profiles: pd.DataFrame, rates: ErrorRates | None = No
 def _agreement(pairs: np.ndarray) -> dict[str, float]:
     from xlc_utils.statistics.agreement import cohen
 
-    return {"agreement": _mean(pairs[:, 0] == pairs[:, 1]), "kappa": cohen(pairs).value if len(pairs) else np.nan}
+    # Where one side never varies chance explains all agreement there can be, and kappa is 0 whatever the other does.
+    varies = len(pairs) > 0 and (pairs != pairs[0]).any(axis=0).all()
+    return {"agreement": _mean(pairs[:, 0] == pairs[:, 1]), "kappa": cohen(pairs).value if varies else np.nan}
 
 
 def _mean(values: np.ndarray) -> float:

@@ -41,8 +41,8 @@ RATINGS = [
 
 _FORMAT = "xlc-ratings-1"
 _ITEM = ["language", "sheet", "item"]
-# After these a script writes the next sentence without a space.
-_WITHOUT_SPACE = ("。", "！", "？", "」", "』", "）", "”", "…")
+# In these languages the next sentence follows without a space after one of these.
+_SPACELESS, _WITHOUT_SPACE = ("ja", "zh"), ("。", "！", "？", "」", "』", "）", "”", "…")
 # What makes a spreadsheet take a text for a formula.
 _FORMULA = ("=", "+", "-", "@")
 
@@ -98,15 +98,19 @@ def _snippet(answer: pd.DataFrame, rng: np.random.Generator) -> dict:
     length = int(rng.integers(SENTENCES_A_SNIPPET[0], SENTENCES_A_SNIPPET[1] + 1))
     start = int(rng.integers(max(1, len(answer) - length + 1)))
     part = answer.iloc[start : start + length]
-    texts = {"source": _joined(part["source"], part["line"]), "translation": _joined(part["text"], part["line"])}
+    spaceless = part["language"].iloc[0].partition("-")[0] in _SPACELESS
+    texts = {
+        "source": _joined(part["source"], part["line"], spaceless),
+        "translation": _joined(part["text"], part["line"]),
+    }
     return part.iloc[0][["model", "language", "prompt_id"]].to_dict() | texts
 
 
-def _joined(sentences: Iterable[str], lines: Iterable[int]) -> str:
+def _joined(sentences: Iterable[str], lines: Iterable[int], spaceless: bool = False) -> str:
     """Sentences as they stood: on lines of their own, or one after the other."""
     text, before = "", None
     for sentence, line in zip(sentences, lines, strict=True):
-        between = "\n" if line != before else "" if text.endswith(_WITHOUT_SPACE) else " "
+        between = "\n" if line != before else "" if spaceless and text.endswith(_WITHOUT_SPACE) else " "
         text += (between if text else "") + sentence.strip()
         before = line
     return text

@@ -163,16 +163,25 @@ class Run:
 
     @cached_property
     def recorded_translator(self):
-        """The run's translators behind its record: a sentence of the answers is translated once in a run."""
+        """The run's translators behind its record: a sentence of the answers, or of their way there and back, is
+        translated once in a run."""
         from xlc_utils.translation.recorded import RecordedTranslator
 
         return RecordedTranslator(self.translator, self.models, self.root, self.record, self.params.seed)
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> tuple[list[str], pd.DataFrame]:
-        """Whole texts by the run's translators; see `xlc_utils.translation.answers.translate_texts`."""
+    def translate(
+        self, texts: Sequence[str], source: str, target: str, recorded: bool = True
+    ) -> tuple[list[str], pd.DataFrame]:
+        """Whole texts by the run's translators; see `xlc_utils.translation.answers.translate_texts`.
+
+        Args:
+            texts, source, target: see there.
+            recorded: False for texts that may not be kept.
+        """
         from xlc_utils.translation.answers import translate_texts
 
-        return translate_texts(texts, source, target, self.translator, self.params.sentence_splitter)
+        translator = self.recorded_translator if recorded else self.translator
+        return translate_texts(texts, source, target, translator, self.params.sentence_splitter)
 
     def prompts(self, dimension: prompts.Dimension) -> Prompts:
         """The prompts of one dimension that this run asks."""
