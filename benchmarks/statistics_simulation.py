@@ -104,10 +104,10 @@ def exchangeable_means(generator: np.random.Generator) -> list[SwapTest]:
     return [swap_means(first, second) for first, second in data_sets]
 
 
-def tau_interval(generator: np.random.Generator, spacing: float, paired: bool) -> np.ndarray:
-    """Two adjacent models trade places between the languages; the truth is the tau of the true means."""
+def tau_interval(generator: np.random.Generator, spacing: float, paired: bool, trade: bool = True) -> np.ndarray:
+    """The truth is the tau of the true means; two adjacent models trade places between the languages, or none do."""
     means = np.arange(MODELS) * spacing
-    other = means[[1, 0, *range(2, MODELS)]]
+    other = means[[1, 0, *range(2, MODELS)]] if trade else means
     truth, hits = kendall(means, other).value, []
     for _ in range(500):
         first, second = two_languages(generator, means, paired)
@@ -164,6 +164,9 @@ def simulate() -> list[list[object]]:
         for spacing in (0.1, 0.2, 0.5):
             hits = tau_interval(generator, spacing, paired)
             rows.append(coverage_row("tau, percentile", f"{MODELS} models {spacing} sd apart, {kind}", hits))
+    for spacing in (0.1, 0.2, 0.5):
+        hits = tau_interval(generator, spacing, paired=True, trade=False)
+        rows.append(coverage_row("tau, percentile", f"{MODELS} models {spacing} sd apart, same order, paired", hits))
     return rows
 
 

@@ -70,7 +70,9 @@ export XLC_ROOT="$PWD"
 run=$(sed -n 's/^run_name: *//p' "$params")
 $xlc run "$params"
 mv "results/$run" "$slurm/plain"
-snakemake --snakefile workflow/Snakefile --profile workflow/slurm --config params="$params" xlc="$xlc"
+# This cluster keeps no accounts, so that how jobs ended is asked of the queue.
+snakemake --snakefile workflow/Snakefile --profile workflow/slurm --slurm-status-command squeue \
+    --slurm-init-seconds-before-status-checks 10 --config params="$params" xlc="$xlc"
 
 echo
 squeue --states=all --sort=i --format='%.6i %.9T %.4C %.7m %.10l %.19S %k'
