@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
@@ -127,6 +128,21 @@ def test_it_has_the_parts_of_a_notebook(notebook: nbformat.NotebookNode):
 def test_the_question_is_asked_in_few_sentences(notebook: nbformat.NotebookNode):
     question = re.search(r"\*\*Question\.\*\* (.+)", notebook.cells[0].source)[1]
     assert "?" in question and len(re.findall(r"[.?](?: |$)", question)) <= 3
+
+
+def test_the_check_of_02_is_of_line_breaks(root: Path):
+    """An answer whose last or only line came back empty, since its call failed, has kept its shape."""
+    notebook = nbformat.read(root / "notebooks" / "02_translate.ipynb", as_version=4)
+    check = code(notebook)[-1].source
+
+    def checked(*pairs: tuple[str, str]) -> None:
+        translations = pd.DataFrame(pairs, columns=["text", "english"]).assign(sentences=1)
+        run = SimpleNamespace(finish=lambda: None)
+        exec(check, {"translations": translations, "sentences": translations.assign(text=""), "run": run})
+
+    checked(("Uno.", ""), ("- Uno.\n- Dos.", "- One.\n- "), ("Uno.\nDos.", "One.\n"))
+    with pytest.raises(AssertionError, match="1 answers changed their shape"):
+        checked(("Uno.\nDos.", "One. Two."))
 
 
 # ---- that they run ---------------------------------------------------------------------------------------------------

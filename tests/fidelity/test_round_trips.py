@@ -8,8 +8,11 @@ import pandas as pd
 import pytest
 from sacrebleu.metrics import CHRF
 
-from xlc_utils.fidelity.round_trip import as_answers, chrf, chrf_signature, fact_survival, mean_chrf, round_trips
+from xlc_utils.evaluation.baselines import chrf, chrf_signature
+from xlc_utils.fidelity.automatic import share_of_facts
+from xlc_utils.fidelity.round_trip import as_answers, fact_survival, mean_chrf, round_trips, survival_by_language
 from xlc_utils.information.scores import prompt_scores
+from xlc_utils.information.verdicts import Verdict
 from xlc_utils.registry import prompts
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.translation.answers import translate_texts
@@ -133,43 +136,77 @@ def test_mean_chrf_is_of_one_language():
 
 
 class Containing:
-    """Supports a fact that stands in the translation word for word."""
+    """Supports a fact that stands in the translation word for word; of some it says nothing that can be read."""
 
     name = "containing"
 
-    def verdicts(self, claims, references):
-        from xlc_utils.information.verdicts import Verdict
+    def __init__(self, silent_on: str | None = None):
+        self.silent_on, self.asked = silent_on, []
 
-        return [Verdict(float(c in r), c in r) for c, r in zip(claims, references, strict=True)]
+    def verdicts(self, claims, references):
+        self.asked += references
+        return [
+            Verdict(float("nan"), False, Outcome.UNPARSED) if r == self.silent_on else Verdict(float(c in r), c in r)
+            for c, r in zip(claims, references, strict=True)
+        ]
+
+
+PROMPT = "astronomy-02"
+
+
+def translated(root: Path, texts: dict[int, tuple[str, str]]) -> tuple[dict, dict, pd.DataFrame]:
+    """Known answers, facts, and translated sentences of one known answer: (text, outcome) by place, else the fact."""
+    facts, known = prompts.facts(root), {code: prompts.known_answers(root, code) for code in ("en", "es")}
+    rows = []
+    for i, s in enumerate(known["es"][PROMPT].sentences):
+        text, outcome = texts.get(i, (facts[PROMPT].text(s.states), "ok"))
+        rows.append({"prompt_id": PROMPT, "language": "es", "source": s.text, "text": text, "outcome": outcome})
+    return known, facts, pd.DataFrame(rows)
 
 
 def test_facts_survive_where_the_translation_says_them(root: Path):
-    facts, known = prompts.facts(root), {code: prompts.known_answers(root, code) for code in ("en", "es")}
-    prompt_id = "astronomy-02"
-    told = known["es"][prompt_id].sentences
-    rows = [
-        {
-            "prompt_id": prompt_id,
-            "language": "es",
-            "source": s.text,
-            "outcome": "ok",
-            "text": facts[prompt_id].text(s.states) if i else "Something else.",
-        }
-        for i, s in enumerate(told)
-    ]
-    twice = [{**rows[1], "text": "the same sentence of another line"}]
-    survival = fact_survival(known, facts, pd.DataFrame(rows + twice), Containing())
+    known, facts, sentences = translated(root, {0: ("Something else.", "ok")})
+    told = known["es"][PROMPT].sentences
+    twice = sentences.iloc[[1]].assign(text="the same sentence of another line")
+    survival = fact_survival(known, facts, pd.concat([sentences, twice]), Containing())
     assert list(survival["states"]) == [s.states for s in told], "facts and extras alike, in the answer's order"
     assert list(survival["survives"]) == [False] + [True] * (len(told) - 1)
-    assert survival["survives"].dtype == bool and set(survival["language"]) == {"es"}
+    assert set(survival["missing"]) == {""} and set(survival["language"]) == {"es"}
     assert list(survival["chrf"][1:]) == [100.0] * (len(told) - 1) and survival["chrf"][0] < 100
 
 
-def test_an_empty_translation_states_nothing_and_no_translation_is_no_row(root: Path):
-    facts, known = prompts.facts(root), {"es": prompts.known_answers(root, "es")}
-    sentence = known["es"]["astronomy-02"].sentences[0]
-    row = {"prompt_id": "astronomy-02", "language": "es", "source": sentence.text, "text": "", "outcome": "degenerate"}
-    survival = fact_survival(known, facts, pd.DataFrame([row]), Containing())
-    assert len(survival) == 1 and not survival["survives"].any() and list(survival["outcome"]) == ["degenerate"]
-    nothing = fact_survival(known, facts, pd.DataFrame(columns=list(row)), Containing())
-    assert nothing.empty and list(nothing.columns) == list(survival.columns)
+def test_of_what_cannot_be_told_it_is_said_why_and_no_share_has_it(root: Path):
+    texts = {0: ("", "degenerate"), 1: ("", "error"), 2: ("", "refused"), 3: ("Mumble.", "ok")}
+    known, facts, sentences = translated(root, texts)
+    verifier = Containing(silent_on="Mumble.")
+    n = len(known["es"][PROMPT].sentences)
+    survival = fact_survival(known, facts, sentences.drop(index=4), verifier)  # the splitter took the fifth for another
+    assert list(survival["missing"]) == [
+        "",
+        "no_translation",
+        "no_translation",
+        "no_verdict",
+        "not_found",
+        *[""] * (n - 5),
+    ]
+    assert list(survival["survives"].isna()) == [False, True, True, True, True, *[False] * (n - 5)]
+    assert not survival["survives"][0], "a degenerate translation has lost its fact"
+    assert len(verifier.asked) == n - 3, "about a failed translation nobody is asked"
+    [row] = survival_by_language(survival).to_dict("records")
+    assert (row["known"], row["facts"], row["survive"]) == (n, n - 4, n - 5)
+    assert (row["not_found"], row["no_translation"], row["no_verdict"]) == (1, 2, 1)
+    assert row["share"] == pytest.approx((n - 5) / (n - 4)) and row["low"] < row["share"] < row["high"]
+    [measured] = share_of_facts(survival).to_dict("records")
+    assert (measured["n"], measured["value"]) == (n - 4, pytest.approx(row["share"]))
+
+
+def test_where_nothing_was_translated_there_is_no_row(root: Path):
+    known, facts, sentences = translated(root, {})
+    some = fact_survival(known, facts, sentences, Containing())
+    nothing = fact_survival(known, facts, sentences.iloc[:0], Containing())
+    assert nothing.empty and list(nothing.columns) == list(some.columns)
+    assert survival_by_language(nothing).empty
+    assert list(survival_by_language(nothing).columns) == list(survival_by_language(some).columns)
+    assert survival_by_language(pd.DataFrame(columns=["language", "survives", "chrf", "missing"])).empty
+    alone = fact_survival(known, facts, sentences.assign(prompt_id="not-of-the-known"), Containing())
+    assert alone.empty, "a prompt without a known answer"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from xlc_utils.information.claims import SentenceClaims
 from xlc_utils.information.original import (
     beside_translated,
     by_language,
@@ -15,7 +16,12 @@ from xlc_utils.information.original import (
     original_pairs,
     original_pairs_of,
 )
+from xlc_utils.information.scores import evaluate_answers
+from xlc_utils.information.verdicts import Verdict
 from xlc_utils.registry import prompts
+from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.translation.answers import translate_responses
+from xlc_utils.translation.translators import Translation
 
 
 def test_the_pairs_are_the_known_answers_and_their_truth(root):
@@ -64,9 +70,48 @@ def test_both_ways_beside_the_truth_by_hand():
     assert beside_translated(translated, original.iloc[:0]).empty
 
 
+def test_an_answer_without_a_verdict_stands_on_neither_side():
+    def both(text: str, verdicts) -> pd.DataFrame:
+        parts = [judged(text, c, d, [True, False], verdicts[c]) for c in ("hi", "ja") for d in ("precision", "recall")]
+        return pd.concat(parts)
+
+    told = {"hi": [1.0, 0.0], "ja": [1.0, 0.0]}
+    found = beside_translated(both("translated", {**told, "ja": [np.nan] * 2}), both("original", told))
+    assert list(found["language"]) == ["hi", "all"] and list(found["answers"]) == [1, 1]
+
+
 def test_the_answer_itself_stands_where_the_translation_would():
-    answers = pd.DataFrame({"language": ["en", "hi"], "text": ["A.", "क।"], "english": ["A.", "K."]})
+    answers = pd.DataFrame({"language": ["en", "hi"], "text": ["A.", "क।"]})
     assert list(in_original(answers)["english"]) == ["A.", "क।"]
+
+
+def test_a_translators_failure_is_not_the_answers():
+    """Translated it is an error and left out; as it was written it is an answer like any other."""
+
+    class Fails:
+        name = "fails"
+
+        def translate(self, sentences, source, target):
+            return [Translation("", Outcome.ERROR, self.name) for _ in sentences]
+
+    class Same:
+        name = "same"
+
+        def verdicts(self, claims, references, answers=None):
+            return [Verdict(1.0, True) for _ in claims]
+
+    responses = pd.DataFrame(
+        [("p", "en", "A star.", "ok", "en"), ("p", "es", "Una estrella.", "ok", "es"), ("q", "en", "No.", "ok", "en"),
+         ("q", "es", "", "refused", "")],
+        columns=["prompt_id", "language", "text", "outcome", "detected"],
+    )  # fmt: skip
+    translated, _ = translate_responses(responses, Fails())
+    scores = {
+        name: evaluate_answers(answers, SentenceClaims(), Same())[2].set_index("prompt_id")["f"]
+        for name, answers in {"translated": translated, "original": in_original(responses)}.items()
+    }
+    assert np.isnan(scores["translated"]["p"]) and scores["original"]["p"] == 1
+    assert scores["original"]["q"] == 0, "a refusal is the answer's own"
 
 
 def test_by_language_pairs_the_same_cells():

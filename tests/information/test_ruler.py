@@ -17,13 +17,17 @@ from xlc_utils.information.ruler import (
     auc_interval,
     error_shares,
     is_development,
+    judged,
     known_pairs,
     known_texts,
+    ruler_table,
     units_table,
+    without_claim,
 )
 from xlc_utils.information.verdicts import Verdict
 from xlc_utils.registry import languages, prompts
 from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.statistics.intervals import bootstrap_indices
 from xlc_utils.translation.answers import translate_responses
 from xlc_utils.translation.translators import Translation
 
@@ -145,6 +149,28 @@ def test_the_interval_holds_the_auc_of_questions_that_are_all_alike(seed: int, q
     assert auc_interval(pairs, 20, seed) == pytest.approx((0.75, 0.75))
 
 
+def test_of_one_question_there_is_no_interval():
+    one = pd.DataFrame({"score": [0.1, 0.8], "supported": [False, True], "prompt_id": "p"})
+    unscored = pd.DataFrame({"score": [np.nan, np.nan], "supported": [False, True], "prompt_id": "q"})
+    for pairs in (one, pd.concat([one, unscored]), one.iloc[:0]):
+        assert np.isnan(auc_interval(pairs, 20, 0)).all()
+    one_class = pd.concat([one.assign(prompt_id=i, supported=True) for i in "pq"])
+    assert np.isnan(auc_interval(one_class, 20, 0)).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(ITEMS, min_size=2, max_size=5), st.integers(0, 2**31))
+def test_the_interval_is_that_of_the_aucs_of_the_draws(questions: list, seed: int):
+    frames = [pd.DataFrame(items, columns=["score", "supported"]) for items in questions]
+    draws = []
+    for drawn in bootstrap_indices(len(frames), 30, seed):
+        part = pd.concat([frames[i] for i in drawn])
+        draws.append(auc(part["score"].to_numpy(float), part["supported"].to_numpy(bool)))
+    pairs = pd.concat([frame.assign(prompt_id=f"p-{i}") for i, frame in enumerate(frames)])
+    expected = np.nanpercentile(draws, [2.5, 97.5]) if not np.isnan(draws).all() else [np.nan, np.nan]
+    assert auc_interval(pairs, 30, seed) == pytest.approx(tuple(expected), nan_ok=True)
+
+
 def test_the_interval_comes_from_whole_questions():
     good = pd.DataFrame({"score": [0.0, 1.0], "supported": [False, True], "prompt_id": "good"})
     bad = pd.DataFrame({"score": [1.0, 0.0], "supported": [False, True], "prompt_id": "bad"})
@@ -178,6 +204,61 @@ def test_errors_of_an_answer_by_hand():
     assert (row["true_precision"], row["measured_precision"], row["error_precision"]) == (0.5, 0.25, -0.25)
     assert (row["true_recall"], row["measured_recall"], row["error_recall"]) == (0.5, 1.0, 0.5)
     assert (row["true_f"], row["measured_f"]) == (0.5, 0.4) and row["error_f"] == pytest.approx(-0.1)
+
+
+class Said:
+    """Gives the verdicts it is told; None is an unparsed one."""
+
+    name = "said"
+
+    def __init__(self, *said):
+        self.said = said
+
+    def verdicts(self, claims, references, answers=None):
+        return [Verdict(np.nan, False, Outcome.UNPARSED) if s is None else Verdict(float(s), s) for s in self.said]
+
+
+def claims_of(direction: str, supported: list[bool], language: str = "es") -> pd.DataFrame:
+    rows = {"prompt_id": "p", "language": language, "text": "translated", "direction": direction}
+    return pd.DataFrame({**rows, "claim": "c", "reference": "r", "supported": supported})
+
+
+def test_a_claim_without_a_verdict_is_left_out_as_in_the_scores():
+    """As `prompt_scores`, which takes precision and recall over the verdicts that are ok."""
+    pairs = pd.concat([claims_of("precision", [True, True, False]), claims_of("recall", [True, True])])
+    found = judged(pairs, Said(True, None, False, None, True))
+    assert found["verdict"].tolist() == pytest.approx([1, np.nan, 0, np.nan, 1], nan_ok=True)
+    assert found["outcome"].tolist() == ["ok", "unparsed", "ok", "unparsed", "ok"]
+    [row] = answer_errors(found).to_dict("records")
+    assert (row["measured_precision"], row["measured_recall"]) == (0.5, 1.0)
+    assert (row["true_precision"], row["true_recall"]) == (pytest.approx(2 / 3), 1.0)
+
+
+def test_an_answer_without_a_verdict_has_no_error_and_the_ruler_counts_its_claims():
+    told = pd.concat([claims_of("precision", [True, False]), claims_of("recall", [True, True])])
+    untold = pd.concat([claims_of("precision", [True], "hi"), claims_of("recall", [True], "hi")])
+    pairs = pd.concat([told, untold], ignore_index=True)
+    verifier = Said(True, False, True, False, None, None)
+    errors = answer_errors(judged(pairs, verifier)).set_index("language")["error_f"]
+    assert np.isnan(errors["hi"]) and errors["es"] == pytest.approx(1 / 2 - 2 / 3)
+    [row] = ruler_table(pairs, {"said": verifier}, 20, 0).to_dict("records")
+    assert (row["claims"], row["ok"], row["unparsed"], row["scored"]) == (6, 4, 2, 4)
+    assert row["mae_f"] == pytest.approx(abs(errors["es"])) and row["bias_f"] == pytest.approx(errors["es"])
+    assert np.isnan(row["auc_low"]) and np.isnan(row["auc_high"]), "all claims are of one question"
+
+
+def test_known_sentences_without_a_translated_claim_are_counted(root, known, facts):
+    answer = known["es"]["astronomy-02"]
+    first, second, *others = [s.text for s in answer.sentences]
+    rows = [(first, "T."), (second, ""), *((text, "T.") for text in others[1:])]  # one failed, one is not there
+    sentences = pd.DataFrame(rows, columns=["source", "text"]).assign(prompt_id="astronomy-02", language="es")
+    whole = pd.DataFrame({"prompt_id": "astronomy-02", "language": ["en", "es"], "english": ["x", "y"]})
+    found = known_pairs({c: known[c] for c in ("en", "es")}, facts, whole, sentences)
+    precision = found[(found["direction"] == "precision") & (found["text"] == "translated")]
+    assert set(precision["claim"]) == {"T."}, "an empty text claims nothing"
+    assert without_claim(found) == (2, len(answer.sentences))
+    untranslated_only = found.query("language == 'es' and text == 'untranslated'").assign(language="fr")
+    assert without_claim(pd.concat([found, untranslated_only])) == (2, len(answer.sentences)), "not one that was asked"
 
 
 def test_an_evaluator_that_is_always_right_has_no_error(pairs: pd.DataFrame):
@@ -221,17 +302,10 @@ def test_evaluators_are_ranked_by_what_is_true():
 
 # ---- units -----------------------------------------------------------------------------------------------------------
 def test_agreement_of_the_two_units_by_hand():
-    class Fixed:
-        def __init__(self, *said):
-            self.said = said
-
-        def verdicts(self, claims, references, answers):
-            return [Verdict(np.nan, False, Outcome.UNPARSED) if s is None else Verdict(float(s), s) for s in self.said]
-
     truth = [True, True, False, False]
     pairs = pd.DataFrame({"prompt_id": "p", "language": "es", "text": "t", "direction": "recall", "supported": truth})
     pairs = pairs.assign(claim="c", reference="r")
-    found = units_table(pairs, {"claim": Fixed(True, True, False, True), "answer": Fixed(True, False, False, None)})
+    found = units_table(pairs, {"claim": Said(True, True, False, True), "answer": Said(True, False, False, None)})
     by = found.set_index("unit")
     assert by["unparsed"].to_dict() == {"claim": 0, "answer": 1}
     assert by["accuracy"].to_dict() == {"claim": 0.75, "answer": 0.5}

@@ -39,7 +39,14 @@ def _rouge():
 
 
 def chrf(text: str, reference: str) -> float:
-    return _chrf().sentence_score(text, [reference]).score / 100
+    """chrF of one text, 0–100 (sacreBLEU's chrF2, character 6-grams)."""
+    return _chrf().sentence_score(text, [reference]).score
+
+
+def chrf_signature() -> str:
+    """What a chrF number must be cited with."""
+    chrf("a", "a")  # sacreBLEU knows how many references there are only after a score
+    return str(_chrf().get_signature())
 
 
 def bleu(text: str, reference: str) -> float:
@@ -62,7 +69,7 @@ def ratio(a: int, b: int) -> float:
 
 #: What `evaluators` in the params may name.
 BASELINES: dict[str, Callable[[], Evaluator]] = {
-    "chrf": lambda: Pairwise("chrf", chrf),
+    "chrf": lambda: Pairwise("chrf", lambda text, reference: chrf(text, reference) / 100),
     "bleu": lambda: Pairwise("bleu", bleu),
     "rouge": lambda: Pairwise("rouge", rouge),
     "length": lambda: Property("length", words, ratio),

@@ -16,8 +16,6 @@ from xlc_utils.registry.outcomes import Outcome
 
 #: A name beside the outcomes that `excluded_outcomes` takes: the answer has a text, and the text states nothing.
 NO_CLAIMS = "no_claims"
-#: Outcomes with a text in English that can be scored.
-WITH_TEXT = (Outcome.OK, Outcome.TRUNCATED, Outcome.OFF_TARGET)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from xlc_utils.chat.offtarget import LanguageDetector
-from xlc_utils.fidelity.round_trip import chrf
+from xlc_utils.evaluation.baselines import chrf
 from xlc_utils.registry.languages import Language
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.statistics.intervals import mean_interval, wilson_interval
@@ -66,12 +66,13 @@ def round_trip_chrf(trips: pd.DataFrame, seed: int, samples: int) -> pd.DataFram
 
 
 def share_of_facts(survival: pd.DataFrame) -> pd.DataFrame:
-    """Share of known facts that their translation still states.
+    """Share of known facts that their translation still states, of those of which it can be told.
 
     Args:
         survival: see `xlc_utils.fidelity.round_trip.fact_survival`.
     """
-    return _shares("facts", survival["language"], survival["survives"])
+    told = survival.dropna(subset=["survives"])
+    return _shares("facts", told["language"], told["survives"])
 
 
 def shares_of_sentences(sentences: pd.DataFrame) -> pd.DataFrame:

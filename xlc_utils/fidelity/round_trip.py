@@ -7,8 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from xlc_utils.evaluation.baselines import chrf
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.prompts import Facts, KnownAnswer
+from xlc_utils.statistics.intervals import wilson_interval
+
+#: Why it cannot be told whether a known fact survives: its sentence was cut otherwise, as when the splitter took it for
+#: one with the next; the translator's call failed; the verifier gave no verdict.
+MISSING = NOT_FOUND, NO_TRANSLATION, NO_VERDICT = "not_found", "no_translation", "no_verdict"
 
 
 def round_trips(texts: dict[str, str], languages: Sequence[str], translate) -> pd.DataFrame:
@@ -55,22 +61,6 @@ def _trip_outcome(parts: list[pd.DataFrame], bad: list[int]) -> Outcome:
     return Outcome.DEGENERATE if degenerate else Outcome.OK
 
 
-def chrf(hypothesis: str, reference: str) -> float:
-    """chrF of one text, 0–100 (sacreBLEU's chrF2, character 6-grams)."""
-    from sacrebleu.metrics import CHRF
-
-    return CHRF().sentence_score(hypothesis, [reference]).score
-
-
-def chrf_signature() -> str:
-    """What a chrF number must be cited with."""
-    from sacrebleu.metrics import CHRF
-
-    metric = CHRF()
-    metric.corpus_score(["a"], [["a"]])
-    return str(metric.get_signature())
-
-
 def fact_survival(
     known: dict[str, dict[str, KnownAnswer]], facts: dict[str, Facts], sentences: pd.DataFrame, verifier
 ) -> pd.DataFrame:
@@ -83,36 +73,48 @@ def fact_survival(
         verifier: decides whether the translation supports the fact as worded in English.
 
     Returns:
-        prompt_id, language, states, fact, translation, survives (bool), chrf against the English wording, outcome.
+        One row a known sentence of the answers in ``sentences``: prompt_id, language, states, fact, translation, chrf
+        against the English wording, outcome (of the translation), survives (missing where it cannot be told) and
+        missing: why it cannot, one of MISSING, or "". A degenerate translation is one that lost the fact.
     """
-    rows = []
     key = ["prompt_id", "language", "source"]
-    by_source = sentences.drop_duplicates(key).set_index(key)
-    for language, answers in known.items():
-        if language == "en":
-            continue
-        for prompt_id, answer in answers.items():
-            for sentence in answer.sentences:
-                at = (prompt_id, language, sentence.text)
-                if at not in by_source.index:
-                    continue
-                found = by_source.loc[at]
-                fact = facts[prompt_id].text(sentence.states)
-                rows.append(
-                    (
-                        prompt_id,
-                        language,
-                        sentence.states,
-                        fact,
-                        found["text"],
-                        chrf(found["text"], fact),
-                        found["outcome"],
-                    )
-                )
-    columns = ["prompt_id", "language", "states", "fact", "translation", "chrf", "outcome"]
-    table = pd.DataFrame(rows, columns=columns)
-    verdicts = verifier.verdicts(list(table["fact"]), [t or " " for t in table["translation"]])
-    return table.assign(survives=np.array([v.supported for v in verdicts], bool))
+    found = sentences.drop_duplicates(key).set_index(key)
+    rows = []
+    for prompt_id, language in sentences[["prompt_id", "language"]].drop_duplicates().itertuples(index=False):
+        answer = known.get(language, {}).get(prompt_id) if language != "en" else None
+        for sentence in answer.sentences if answer else ():
+            at, fact = (prompt_id, language, sentence.text), facts[prompt_id].text(sentence.states)
+            row = {"prompt_id": prompt_id, "language": language, "states": sentence.states, "fact": fact}
+            if at not in found.index:
+                rows.append({**row, "missing": NOT_FOUND})
+                continue
+            text, outcome = found.loc[at, ["text", "outcome"]]
+            failed = outcome in (Outcome.ERROR, Outcome.REFUSED)
+            row |= {"translation": text, "outcome": outcome, "missing": NO_TRANSLATION if failed else ""}
+            rows.append(row if failed else {**row, "chrf": chrf(text, fact)})
+    columns = ["prompt_id", "language", "states", "fact", "translation", "chrf", "outcome", "missing"]
+    table = pd.DataFrame(rows, columns=columns).astype({"chrf": float})
+    asked = table[table["missing"] == ""]
+    verdicts = verifier.verdicts(list(asked["fact"]), [t or " " for t in asked["translation"]])
+    said = pd.Series([v.supported if v.outcome is Outcome.OK else None for v in verdicts], asked.index, "boolean")
+    table.loc[asked.index[said.isna()], "missing"] = NO_VERDICT
+    return table.assign(survives=said.reindex(table.index))
+
+
+def survival_by_language(survival: pd.DataFrame) -> pd.DataFrame:
+    """Shares of `fact_survival`, and of how many known facts it cannot be told.
+
+    Returns:
+        language, facts (of which it can be told), survive, chrf (mean), share and its 95% Wilson interval low, high;
+        known (facts), and by the reasons in MISSING how many of them are not among ``facts``.
+    """
+    by = survival.groupby("language", sort=True)
+    out = by.agg(facts=("survives", "count"), survive=("survives", "sum"), chrf=("chrf", "mean"))
+    out = out.astype({"facts": int, "survive": int})
+    share = wilson_interval(out["survive"].to_numpy(), out["facts"].to_numpy())
+    out = out.assign(share=share.estimate, low=share.low, high=share.high, known=by.size())
+    missing = {why: (survival["missing"] == why).groupby(survival["language"]).sum() for why in MISSING}
+    return out.assign(**missing).reset_index()
 
 
 def as_answers(trips: pd.DataFrame) -> pd.DataFrame:

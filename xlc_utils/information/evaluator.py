@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from xlc_utils.information.claims import ModelClaims, SentenceClaims
-from xlc_utils.information.ruler import auc, is_development, known_pairs, units_table
+from xlc_utils.information.ruler import auc, is_development, judged, known_pairs, units_table
 from xlc_utils.information.scores import evaluate_answers
 from xlc_utils.information.verdicts import Calibrated, Embedding, Fused, Lexical, Likelihood, ModelVerifier
 from xlc_utils.registry import prompts
@@ -123,7 +123,8 @@ def _mean_auc(development: pd.DataFrame, scores: np.ndarray) -> float:
 
 
 def _scores(verifier, pairs: pd.DataFrame) -> np.ndarray:
-    return np.array([v.score for v in verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]))])
+    """Asked as the run asks: with `verdict_unit` answer, all claims about one answer together and no others."""
+    return judged(pairs, verifier)["score"].to_numpy()
 
 
 def model_verifier(run, name: str, unit: str) -> ModelVerifier:

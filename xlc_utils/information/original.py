@@ -68,7 +68,8 @@ def beside_translated(translated: pd.DataFrame, original: pd.DataFrame) -> pd.Da
     """Both ways of evaluating the same known answers, beside the truth.
 
     Args:
-        translated, original: rows of `ruler.judged` (with score and verdict); answers that only one has are left out.
+        translated, original: rows of `ruler.judged` (with score and verdict); answers of which only one
+            has an F are left out.
 
     Returns:
         One row a language and one for all: language, answers, and for each way the AUC of its verdicts, the mean
@@ -79,22 +80,27 @@ def beside_translated(translated: pd.DataFrame, original: pd.DataFrame) -> pd.Da
     if shared.empty:
         return pd.DataFrame(columns=["language", "answers"])
     ways = {"translated": translated.merge(shared), "original": original.merge(shared)}
-    errors = {way: answer_errors(part) for way, part in ways.items()}
+    errors = {way: answer_errors(part)[[*keys, "error_f"]] for way, part in ways.items()}
+    both = errors["translated"].merge(errors["original"], on=keys, suffixes=("_translated", "_original")).dropna()
     rows = []
-    for language in [*sorted(shared["language"].unique()), "all"]:
-        row = {"language": language, "answers": int((shared["language"].isin([language]) | (language == "all")).sum())}
+    for language in [*sorted(both["language"].unique()), *(["all"] if len(both) else [])]:
+        own = both[(both["language"] == language) | (language == "all")]
+        row = {"language": language, "answers": len(own)}
         for way, part in ways.items():
-            own = part[(part["language"] == language) | (language == "all")]
-            error = errors[way].loc[(errors[way]["language"] == language) | (language == "all"), "error_f"]
-            row[f"auc_{way}"] = auc(own["score"].to_numpy(float), own["supported"].to_numpy(bool))
+            claims, error = part.merge(own[keys]), own[f"error_f_{way}"]
+            row[f"auc_{way}"] = auc(claims["score"].to_numpy(float), claims["supported"].to_numpy(bool))
             row[f"mae_f_{way}"], row[f"bias_f_{way}"] = error.abs().mean(), error.mean()
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=None if rows else ["language", "answers"])
 
 
-def in_original(answers: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``translations`` with the answer itself where its translation would be read."""
-    return answers.assign(english=answers["text"])
+def in_original(responses: pd.DataFrame) -> pd.DataFrame:
+    """Responses with the answer itself where its translation would be read.
+
+    Args:
+        responses: rows of ``responses``, not of ``translations``: the outcomes of those are the translator's too.
+    """
+    return responses.assign(english=responses["text"])
 
 
 def by_language(translated: pd.DataFrame, original: pd.DataFrame) -> pd.DataFrame:

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from xlc_utils.evaluation.evaluators import Evaluator
+from xlc_utils.registry.outcomes import Outcome, with_outcomes
 from xlc_utils.registry.prompts import Facts, KnownAnswer
-from xlc_utils.statistics.intervals import f_score
+from xlc_utils.statistics.intervals import bootstrap_weights, f_score
 
 
 def is_development(prompt_id: str) -> bool:
@@ -43,7 +44,8 @@ def known_pairs(
     english = translations[translations["language"] == "en"].set_index("prompt_id")["english"]
     whole = translations.set_index(["prompt_id", "language"])["english"]
     at_sentence = ["prompt_id", "language", "source"]
-    in_english = sentences.drop_duplicates(at_sentence).set_index(at_sentence)["text"]
+    # A sentence whose call failed has an empty text, which claims nothing.
+    in_english = sentences[sentences["text"] != ""].drop_duplicates(at_sentence).set_index(at_sentence)["text"]
     rows = []
     for language in sorted(set(known) - {"en"}):
         for prompt_id, answer in known[language].items():
@@ -79,6 +81,20 @@ def known_pairs(
     return pd.DataFrame(rows, columns=columns)
 
 
+def without_claim(pairs: pd.DataFrame) -> tuple[int, int]:
+    """How many known sentences of translated answers have no translated claim, and how many sentences those have.
+
+    A sentence is not found where the splitter cut the answer otherwise, and claims nothing where its call failed.
+
+    Args:
+        pairs: rows of `known_pairs`.
+    """
+    translated = pairs.loc[pairs["text"] == "translated", ["prompt_id", "language"]].drop_duplicates()
+    sentences = pairs[pairs["direction"] == "precision"].merge(translated)
+    known, found = ((sentences["text"] == text).sum() for text in ("untranslated", "translated"))
+    return int(known - found), int(known)
+
+
 def auc(scores: np.ndarray, supported: np.ndarray) -> float:
     """Area under the ROC curve; NaN when only one class is there."""
     from sklearn.metrics import roc_auc_score
@@ -90,14 +106,25 @@ def auc(scores: np.ndarray, supported: np.ndarray) -> float:
 
 
 def auc_interval(pairs: pd.DataFrame, samples: int, seed: int) -> tuple[float, float]:
-    """95% percentile interval of the AUC, resampling questions, since the claims of one question hang together."""
-    groups = [(g["score"].to_numpy(), g["supported"].to_numpy()) for _, g in pairs.groupby("prompt_id", sort=True)]
-    rng = np.random.default_rng(seed)
-    draws = []
-    for _ in range(samples):
-        drawn = [groups[i] for i in rng.integers(0, len(groups), len(groups))]
-        draws.append(auc(np.concatenate([s for s, _ in drawn]), np.concatenate([y for _, y in drawn])))
-    low, high = np.nanpercentile(draws, [2.5, 97.5])
+    """95% percentile interval of the AUC, resampling questions, since the claims of one question hang together.
+
+    Of fewer than two questions with scores nothing is known about the spread: both bounds are NaN.
+    """
+    scored = pairs.dropna(subset=["score"])
+    levels, level = np.unique(scored["score"].to_numpy(float), return_inverse=True)
+    questions, question = np.unique(scored["prompt_id"].to_numpy(), return_inverse=True)
+    if len(questions) < 2:
+        return float("nan"), float("nan")
+    yes, no = np.zeros((2, len(questions), len(levels)))
+    supported = scored["supported"].to_numpy(bool)
+    for counts, part in ((yes, supported), (no, ~supported)):
+        np.add.at(counts, (question[part], level[part]), 1)
+    # By pair of questions: how often a supported claim of the one is above an unsupported one of the other.
+    above = yes @ (no.cumsum(axis=1) - no / 2).T
+    drawn = bootstrap_weights(len(questions), samples, seed)
+    of_pairs = (drawn @ yes.sum(axis=1)) * (drawn @ no.sum(axis=1))
+    draws = ((drawn @ above) * drawn).sum(axis=1)[of_pairs > 0] / of_pairs[of_pairs > 0]
+    low, high = np.percentile(draws, [2.5, 97.5]) if len(draws) else (np.nan, np.nan)
     return float(low), float(high)
 
 
@@ -105,17 +132,20 @@ def answer_errors(pairs: pd.DataFrame) -> pd.DataFrame:
     """Measured against true precision, recall and F of each known answer.
 
     Args:
-        pairs: rows of `known_pairs` with a column ``verdict`` (bool).
+        pairs: rows of `known_pairs` with a column ``verdict``, missing where there is none: those claims are left out
+            of what is measured, as `scores.prompt_scores` leaves them out.
 
     Returns:
-        prompt_id, language, text, and for precision, recall and f: true_*, measured_*, error_* (measured - true).
+        prompt_id, language, text, and for precision, recall and f: true_*, measured_*, error_* (measured - true), of
+        which the last two are missing where no claim has a verdict.
     """
     keys = ["prompt_id", "language", "text"]
-    means = pairs.groupby([*keys, "direction"])[["supported", "verdict"]].mean().unstack("direction")
+    values = pairs.astype({"supported": float, "verdict": float})
+    means = values.groupby([*keys, "direction"])[["supported", "verdict"]].mean().unstack("direction")
     out = pd.DataFrame(index=means.index)
     for kind, column in (("true", "supported"), ("measured", "verdict")):
         for direction in ("precision", "recall"):
-            out[f"{kind}_{direction}"] = means[column][direction].astype(float)
+            out[f"{kind}_{direction}"] = means[column][direction]
         out[f"{kind}_f"] = f_score(out[f"{kind}_precision"], out[f"{kind}_recall"])
     for name in ("precision", "recall", "f"):
         out[f"error_{name}"] = out[f"measured_{name}"] - out[f"true_{name}"]
@@ -185,9 +215,10 @@ def known_texts(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 NOTE = (
-    "auc_translated: claims and references as the run's translators gave them; auc_untranslated: the same facts in "
-    "their English wording; 95% intervals over questions. mae: mean absolute error of precision, recall and F of an "
-    "answer."
+    "translated: claims and references as the run's translators gave them; untranslated: the same facts in their "
+    "English wording. 95% intervals over questions; a single one has none. mae: mean absolute error of precision, "
+    "recall and F of an answer. claims by outcome of their verdict; scored: those with a verdict, the others count "
+    "nowhere."
 )
 
 
@@ -210,7 +241,7 @@ def units_table(pairs: pd.DataFrame, by_unit: dict) -> pd.DataFrame:
     from xlc_utils.statistics.agreement import cohen
 
     found = {unit: judged(pairs, verifier) for unit, verifier in by_unit.items()}
-    ok = {unit: f["score"].notna().to_numpy() for unit, f in found.items()}
+    ok = {unit: f["verdict"].notna().to_numpy() for unit, f in found.items()}
     both = np.logical_and.reduce(list(ok.values()))
     verdicts = np.column_stack([f["verdict"].to_numpy(float) for f in found.values()])[both]
     shared = {
@@ -221,15 +252,20 @@ def units_table(pairs: pd.DataFrame, by_unit: dict) -> pd.DataFrame:
     for unit, f in found.items():
         truth = f["supported"].to_numpy(bool)
         own = {"claims": len(f), "unparsed": int((~ok[unit]).sum()), "auc": auc(f["score"].to_numpy(), truth)}
-        right = (f["verdict"].to_numpy(bool) == truth) & ok[unit]
+        right = f["verdict"].to_numpy() == truth  # never of a missing one
         rows.append({"unit": unit, **own, "accuracy": right.mean(), **shared})
     return pd.DataFrame(rows)
 
 
 def judged(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
-    """``pairs`` with columns score and verdict."""
-    verdicts = verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]), answer_keys(pairs))
-    return pairs.assign(score=[v.score for v in verdicts], verdict=[v.supported for v in verdicts])
+    """``pairs`` with columns score, verdict (1 or 0; both missing where there is none) and the verdict's outcome."""
+    found = verifier.verdicts(list(pairs["claim"]), list(pairs["reference"]), answer_keys(pairs))
+    verdicts = [float(v.supported) if v.outcome is Outcome.OK else np.nan for v in found]
+    return pairs.assign(
+        score=np.array([v.score for v in found], float),
+        verdict=np.array(verdicts, float),
+        outcome=[str(v.outcome) for v in found],
+    )
 
 
 def ruler_table(held_out: pd.DataFrame, verifiers: dict, samples: int, seed: int) -> pd.DataFrame:
@@ -241,12 +277,15 @@ def ruler_table(held_out: pd.DataFrame, verifiers: dict, samples: int, seed: int
         samples, seed: of the bootstrap over questions.
 
     Returns:
-        One row a verifier and text (translated | untranslated): verifier, text, claims, auc, auc_low, auc_high,
-        mae_precision, mae_recall, mae_f, bias_f.
+        One row a verifier and text (translated | untranslated): verifier, text, auc, auc_low, auc_high, mae_precision,
+        mae_recall, mae_f, bias_f; then claims, the outcomes of their verdicts that occur, which sum to it, and scored:
+        the claims with a verdict, which all measures are of.
     """
-    rows = []
+    rows, items = [], []
     for name, verifier in verifiers.items():
-        for text, part in judged(held_out, verifier).groupby("text", sort=True):
+        found = judged(held_out, verifier).assign(verifier=name)
+        items.append(found.assign(scored=found["verdict"].notna()))
+        for text, part in found.groupby("text", sort=True):
             low, high = auc_interval(part, samples, seed)
             errors = answer_errors(part)
             mae = {f"mae_{n}": errors[f"error_{n}"].abs().mean() for n in ("precision", "recall", "f")}
@@ -254,7 +293,6 @@ def ruler_table(held_out: pd.DataFrame, verifiers: dict, samples: int, seed: int
                 {
                     "verifier": name,
                     "text": text,
-                    "claims": len(part),
                     "auc": auc(part["score"].to_numpy(), part["supported"].to_numpy(bool)),
                     "auc_low": low,
                     "auc_high": high,
@@ -262,4 +300,5 @@ def ruler_table(held_out: pd.DataFrame, verifiers: dict, samples: int, seed: int
                     "bias_f": errors["error_f"].mean(),
                 }
             )
-    return pd.DataFrame(rows)
+    counted = with_outcomes(pd.DataFrame(rows), pd.concat(items), on=["verifier", "text"])
+    return counted.rename(columns={"n": "claims"})

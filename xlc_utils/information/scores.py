@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from xlc_utils.evaluation.rules import NO_CLAIMS, WITH_TEXT, Rules, english_outcomes
+from xlc_utils.evaluation.rules import NO_CLAIMS, Rules, english_outcomes
 from xlc_utils.information import factscore
-from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.registry.outcomes import WITH_TEXT, Outcome
 from xlc_utils.statistics.intervals import f_score
 
 RULES = Rules()

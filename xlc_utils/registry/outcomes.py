@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import pandas as pd
@@ -17,6 +17,10 @@ class Outcome(StrEnum):
     OFF_TARGET = "off_target"  # written in another language than the one asked for
     UNPARSED = "unparsed"  # the reply does not have the form that was asked for
     ERROR = "error"  # the call failed
+
+
+#: Responses that hold an answer, to be translated and scored; the others have no text.
+WITH_TEXT = (Outcome.OK, Outcome.TRUNCATED, Outcome.OFF_TARGET)
 
 
 def outcome_counts(outcomes: Iterable[str], by: dict[str, Iterable[str]] | None = None) -> pd.DataFrame:
@@ -36,3 +40,23 @@ def outcome_counts(outcomes: Iterable[str], by: dict[str, Iterable[str]] | None 
     counts = pd.crosstab(keys, frame["outcome"]).reindex(columns=[str(o) for o in Outcome], fill_value=0)
     counts.insert(0, "n", counts.sum(axis=1))
     return counts.rename_axis(columns=None).reset_index()
+
+
+def with_outcomes(table: pd.DataFrame, items: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
+    """A table of scores with how the items behind each row ended.
+
+    Args:
+        table: one row a group, the columns ``on`` and its scores.
+        items: the items of all groups: the columns ``on``, outcome, and scored (bool: it counts in the scores).
+        on: the columns that name a group.
+
+    Returns:
+        ``table`` with the columns n, the outcomes that occur in any group, which sum to n, and scored.
+    """
+    on = list(on)
+    counts = outcome_counts(items["outcome"], by={key: items[key] for key in on})
+    occurring = [str(o) for o in Outcome if counts[str(o)].any()]
+    scored = items.groupby(on)["scored"].sum().reset_index()
+    counts = counts[[*on, "n", *occurring]].merge(scored, on=on)
+    out = table.merge(counts, on=on, how="left")
+    return out.fillna(dict.fromkeys(counts.columns.difference(on), 0)).astype({c: int for c in counts.columns.drop(on)})

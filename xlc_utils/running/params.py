@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from xlc_utils.chat import replay
-from xlc_utils.evaluation.rules import NO_CLAIMS, WITH_TEXT
+from xlc_utils.evaluation.rules import NO_CLAIMS
 from xlc_utils.judges import released
 from xlc_utils.judges.rubric import INSTRUCTIONS
 from xlc_utils.registry import languages, models, prompts
 from xlc_utils.registry.files import Names, StrictModel, nearest, parse, read_yaml, shown, suggestion, wrong
 from xlc_utils.registry.models import Registry, Translator
-from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.registry.outcomes import WITH_TEXT, Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running.asked import prompts_of
 from xlc_utils.translation import firefox_models

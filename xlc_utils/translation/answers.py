@@ -8,14 +8,12 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from xlc_utils.registry.outcomes import Outcome
+from xlc_utils.registry.outcomes import WITH_TEXT, Outcome
 from xlc_utils.text.documents import joined, pieces
 from xlc_utils.text.sentences import splitter
 from xlc_utils.translation.translators import Translator
 from xlc_utils.translation.verbatim import translate_around_code
 
-# Responses that hold an answer; the others have no text to translate and keep their outcome.
-WITH_TEXT = (Outcome.OK, Outcome.TRUNCATED, Outcome.OFF_TARGET)
 _SENTENCE_COLUMNS = ["document", "line", "source", "text", "outcome", "translator", "attempts", "detail", "rejected"]
 
 
@@ -58,7 +56,8 @@ def translate_responses(
 
     A response in English, asked for or not, is its own translation. A response is ``degenerate`` when more than half
     of its sentences are (or were refused): then what it says is the translator's doing. It is an ``error`` when a call
-    for one of its sentences failed: a part of it is missing, and the next run asks again.
+    for one of its sentences failed: a part of it is missing, and the next run asks again. One without a text keeps its
+    outcome.
 
     Args:
         responses: columns prompt_id, dimension, language, text, outcome, detected (the language written in).
