@@ -20,9 +20,10 @@ from xlc_utils.judges.dialogues import draw_parameters, read_options
 from xlc_utils.judges.released import PARAMETERS
 
 KEY = "sk-secret-of-the-judged-run"
-DRAWS, LANGUAGES, GENERATORS = 4, ("en", "et", "fi"), ("careful", "careless")
+DRAWS, LANGUAGES, GENERATORS = 3, ("en", "et", "fi"), ("careful", "careless")
 DIALOGUES = DRAWS * len(LANGUAGES) * len(GENERATORS)
-PROBE = 24 * 4  # dialogues with and without a planted flaw, in four languages
+PROBED = 24 * 4  # dialogues with and without a planted flaw, in four languages
+PROBE = 2 * PROBED  # by both judges
 FURTHER = 2 * DRAWS * len(GENERATORS)  # scores under an Estonian meta-prompt, labels by a second judge
 PARAMS = {
     "run_name": "judged",
@@ -58,7 +59,7 @@ TURNS = {
 SCORES = {"careful": {"G": 4, "R": 3, "C": 3, "F": 2}, "careless": {"G": 1, "R": 2, "C": 0, "F": 1}}
 
 BLIND = {"G": 2, "R": 2, "C": 2, "F": 2}
-MARKED = "judge (failed the probe)"
+MARKED, SECOND_MARKED = "judge (failed the probe)", "second-judge (failed the probe)"
 
 
 def answer(request: dict) -> Answer:
@@ -187,13 +188,20 @@ def test_scores_are_those_of_the_judge(judged: Judged):
 
 def test_a_judge_that_is_blind_to_planted_flaws_is_marked(judged: Judged):
     probe = judged.table("judge_probe")
-    overall = probe[(probe["language"] == "all") & (probe["flaw"] == "all")].iloc[0]
-    assert (
-        overall["judge"] == MARKED
-        and overall["n"] == PROBE / 2
-        and overall["share"] == 0.5
-        and overall["tied"] == overall["n"]
-    )
+    overall = probe[(probe["language"] == "all") & (probe["flaw"] == "all")]
+    assert overall["judge"].tolist() == [MARKED, SECOND_MARKED], "the judges of the ablation are probed too"
+    assert (overall["n"] == PROBED / 2).all() and (overall["share"] == 0.5).all()
+    assert (overall["tied"] == overall["n"]).all()
+
+
+def test_no_table_calls_a_judge_that_failed_by_its_bare_name(judged: Judged):
+    seen = {}
+    for path in (judged.folder / "tables").glob("*.csv"):
+        table = pd.read_csv(path, dtype=str)
+        seen[path.stem] = {cell for cell in table.to_numpy().ravel() if str(cell).startswith(("judge", "second-judge"))}
+    named = {name for name, cells in seen.items() if cells}
+    assert named >= {"b_table_1_judge", "b_table_11_judge", "b_figure_4_judge_ablation", "b_judges_agreement"}
+    assert set().union(*seen.values()) == {MARKED, SECOND_MARKED}
 
 
 def test_labels_are_held_against_the_draws(judged: Judged):
@@ -231,11 +239,11 @@ def test_a_second_judge_recovers_other_labels(judged: Judged):
     draws, labels = draw_parameters(DRAWS, seed=0), read_options().labels
     table = judged.table("b_figure_4_judge_ablation").set_index(["category", "judge"])
     for name in PARAMETERS:
-        for judge, option in (("judge", 0), ("second-judge", -1)):
+        for judge, option in ((MARKED, 0), (SECOND_MARKED, -1)):
             share = np.mean([getattr(draw, name) == labels[name][option] for draw in draws])
             row = table.loc[(name, judge)]
             assert row["accuracy"] == pytest.approx(share, abs=0.001) and row["n"] == DRAWS * len(GENERATORS)
-    assert set(judged.table("b_judges_agreement")["first"]) == {"judge", "all"}
+    assert set(judged.table("b_judges_agreement")["first"]) == {MARKED, "all"}
 
 
 def test_the_runs_own_dialogues_are_measured(judged: Judged):

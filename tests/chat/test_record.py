@@ -180,7 +180,7 @@ def test_a_kept_reply_is_never_written_over(record: Record):
     for text, outcome in (("first", Outcome.TRUNCATED), ("second", Outcome.OK), ("", Outcome.ERROR)):
         put(record, key, reply(text, outcome))
     assert record.get([key])[key].text == "first"
-    assert record.known([key, "other"]) == 1
+    assert len(record.get([key, "other"])) == 1
 
 
 def test_a_reply_that_was_recorded_meanwhile_is_the_one_that_is_used(record: Record):
@@ -200,7 +200,9 @@ def test_the_record_comes_before_the_use(record: Record):
     key = call_key(IDENTITY, Chat.user("q"), GREEDY)
     seen = []
     model_of(
-        record, Backend(), progress=lambda done, total, _: seen.append((done, total, Record(record.path).known([key])))
+        record,
+        Backend(),
+        progress=lambda done, total, _: seen.append((done, total, len(Record(record.path).get([key])))),
     ).complete(chats("q"), GREEDY)
     assert seen == [(1, 1, 1)]
 
@@ -233,7 +235,7 @@ def test_a_hundred_thousand_keys_are_looked_up_fast(record: Record):
     with record._transaction() as db:
         db.executemany("insert into calls values (?,?,?,?,?,?,?,?,?,?)", rows)
     start = time.perf_counter()
-    assert record.known([f"k{i}" for i in range(100_000)]) == 1000
+    assert len(record.get([f"k{i}" for i in range(100_000)])) == 1000
     assert time.perf_counter() - start < 3
 
 
@@ -298,7 +300,7 @@ def test_processes_share_a_new_record(tmp_path: Path):
     for process in processes:
         process.join(30)
         assert process.exitcode == 0
-    assert Record(path).known([f"{p}{i}" for p in "abc" for i in range(30)]) == 90
+    assert len(Record(path).get([f"{p}{i}" for p in "abc" for i in range(30)])) == 90
 
 
 def test_threads_share_one_record(record: Record):
@@ -464,10 +466,10 @@ def test_a_write_that_was_cut_short_is_dropped_and_told(record: Record):
     for cut in (1, 2000, 4096, 4097):
         copy = Record(torn(record.path, cut))
         assert "calls.sqlite: a write that was cut short was dropped; what it held is asked again" in copy.repaired
-        assert copy.known([f"k{i}" for i in range(5)]) == 4
+        assert len(copy.get([f"k{i}" for i in range(5)])) == 4
         put(copy, "k4", reply("again"))
         again = Record(copy.path)
-        assert again.repaired == "" and again.known([f"k{i}" for i in range(5)]) == 5
+        assert again.repaired == "" and len(again.get([f"k{i}" for i in range(5)])) == 5
         assert again._rows("pragma integrity_check") == [("ok",)]
     assert Record(torn(record.path, 0)).repaired == ""
 
@@ -556,7 +558,7 @@ def test_a_disk_that_is_really_full(small_disk: Path):
     stored = record.summary()[0]["calls"]
     record.close()
     reopened = Record(small_disk / "calls.sqlite")
-    assert reopened.known([f"k{i}" for i in range(stored)]) == stored > 0
+    assert len(reopened.get([f"k{i}" for i in range(stored)])) == stored > 0
     reopened.close()
 
 

@@ -293,7 +293,8 @@ def test_a_language_without_a_file_is_said(project):
 
 # ---- in a run ---------------------------------------------------------------------------------------------------
 def opened(project: Path, judges: list[str]) -> Run:
-    return open_run({"run_name": "probe", "seed": 3, "judges": judges}, "06_judge_stability")
+    given = {"run_name": "probe", "seed": 3, "judges": judges[:1], "ablation_judges": judges[1:]}
+    return open_run(given, "06_judge_stability")
 
 
 def test_a_run_asks_every_judge_and_keeps_its_replies(project, probe, monkeypatch):

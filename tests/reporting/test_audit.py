@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from dataclasses import replace
 from itertools import combinations, permutations, product
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from xlc_utils.judges import automatic, human
 from xlc_utils.judges.released import FILES, PARAMETERS
 from xlc_utils.registry.problems import Problem
 from xlc_utils.reporting import audit, published
-from xlc_utils.reporting.audit import dialogues, paper_a, paper_b_ranks, paper_b_recovery, rankings
+from xlc_utils.reporting.audit import dialogues, paper_a, paper_b_dialogues, paper_b_ranks, paper_b_recovery, rankings
 from xlc_utils.reporting.audit.entries import STATEMENTS, VERDICTS, joined
 
 HOLDS, AS_PUBLISHED, NOT, OPEN = VERDICTS
@@ -233,6 +234,65 @@ def test_verdict_and_numbers(found, name):
     assert finding.verdict == verdict
     for quantity, value in numbers.items():
         assert finding.numbers[quantity] == pytest.approx(value, abs=digits(value)), quantity
+
+
+# --- verdicts follow from numbers: with other numbers they are other ones
+
+
+def other_verdict(monkeypatch, name: str, module, **changed) -> str:
+    for function, value in changed.items():
+        monkeypatch.setattr(module, function, value)
+    return STATEMENTS[name].entry().finding.verdict
+
+
+def test_stable_surfaces_would_hold(monkeypatch):
+    def alike(table: pd.DataFrame) -> pd.DataFrame:
+        first = table.loc["et"]
+        return pd.concat({code: first for code in table.index.unique(0)}, names=table.index.names)
+
+    published, uniform = alike(paper_b_ranks.as_published()), alike(paper_b_ranks.uniform())
+    as_published = {"as_published": lambda: published}
+    assert other_verdict(monkeypatch, "b-surface-tau", paper_b_ranks, **as_published) == AS_PUBLISHED
+    assert other_verdict(monkeypatch, "b-surface-tau", paper_b_ranks, uniform=lambda: uniform) == HOLDS
+
+
+def test_a_bound_that_six_models_can_tell_from_nothing_would_hold(monkeypatch):
+    table = paper_b_ranks.stability()
+    higher = table.assign(low=table["low"].mask((table["where"] == "§4") & (table["relation"] == ">="), 0.9))
+    assert other_verdict(monkeypatch, "b-with-confidence", paper_b_ranks, stability=lambda: higher) == HOLDS
+
+
+@pytest.mark.parametrize(("p", "verdict"), [(0.04, HOLDS), (0.06, NOT)])
+def test_a_swap_that_finds_the_full_reversal_would_hold(monkeypatch, p, verdict):
+    inverted, _ = rankings.swap_of_means()
+    assert other_verdict(monkeypatch, "b-swap-power", rankings, swap_of_means=lambda: (inverted, inverted * 0 + p)) == (
+        verdict
+    )
+
+
+def test_a_test_that_keeps_its_level_would_hold(monkeypatch):
+    keeps = replace(rankings.released_null(), significant=0.05)
+    assert other_verdict(monkeypatch, "b-released-test", rankings, released_null=lambda: keeps) == HOLDS
+
+
+def test_dialogues_in_their_own_language_would_be_controlled(monkeypatch):
+    own = paper_b_dialogues.metrics().assign(share_english=0.0)
+    assert other_verdict(monkeypatch, "b-controlled", paper_b_dialogues, metrics=lambda: own) == HOLDS
+
+
+def test_kappas_and_labels_are_held_against_what_is_printed(monkeypatch):
+    """The printed kappas are the authors' formula's; were they those of each dialogue's own number, they would hold."""
+    printed, ratings = paper_b_dialogues.printed_human, human.read_ratings()
+    corrected = {q: human.corrected_fleiss(human.rating_matrix(ratings, q)) for q in human.QUESTIONS}
+    for kappas, verdict in ((corrected, HOLDS), (dict.fromkeys(human.QUESTIONS, 0.9), NOT)):
+        told = lambda q, s, kappas=kappas: kappas[q] if s == "kappa" else printed(q, s)  # noqa: E731
+        assert other_verdict(monkeypatch, "b-kappa", paper_b_dialogues, printed_human=told) == verdict
+    labels = human.label_means(ratings).set_index(["question", "definition"])
+    row = labels.loc[("coherence", "median")]
+    other_verdict(monkeypatch, "b-coherence-mean", paper_b_dialogues, printed_human=lambda q, s: row[s])
+    finding = STATEMENTS["b-coherence-mean"].entry().finding
+    assert finding.verdict == AS_PUBLISHED and finding.numbers["ways that agree"] >= 1
+    assert f"{finding.numbers['ways that agree']} of the 7 ways" in finding.recomputed
 
 
 # Paper A

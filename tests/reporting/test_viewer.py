@@ -17,6 +17,7 @@ import pytest
 from headless_chromium import Chromium, Tab, installed
 
 from xlc_utils import cli
+from xlc_utils.judges import probe
 from xlc_utils.registry import prompts
 from xlc_utils.registry.problems import Problem
 from xlc_utils.reporting import viewer
@@ -107,6 +108,12 @@ def write_small(run: Run) -> None:
         {**said, "language": "et", **dict.fromkeys("GRCF", np.nan), "explanation": "", "outcome": "unparsed"},
     ]
     run.write("judge_scores", "judge", pd.DataFrame(judged))
+    run.write("judge_scores", "blind", pd.DataFrame(judged[:1]).assign(judge="blind"))
+    pairs = probe.probe_dialogues(run.root, ["en"])
+    for judge, sees in (("judge", 1.0), ("blind", 0.0)):
+        better = sees * (pairs["version"] == "sound")
+        scored = pairs[["dialogue_id", "language", "generator", "outcome"]].assign(judge=judge)
+        run.write("judge_probe", judge, scored.assign(**{score: better for score in "GRCF"}))
     run.finish()
 
 
@@ -285,7 +292,9 @@ def test_profiles_and_judges_stand_below(browser, page):
         "ER, emotional reactionsyesyesyes", "IP, interpretationsnoyesno", "EX, explorationsyesyesyes",
     ]  # fmt: skip
     tab = opened(browser, page, "#kind=dialogues&languages=en,et")
-    assert texts(tab, "tbody tr") == [f"judge4433ok{HOSTILE}", "judge––––unparsed–"]
+    assert texts(tab, "tbody tr") == [
+        f"judge4433ok{HOSTILE}", f"blind (failed the probe)4433ok{HOSTILE}", "judge––––unparsed–",
+    ]  # fmt: skip
 
 
 @in_a_browser

@@ -134,9 +134,9 @@ def test_each_direction_of_a_round_trip_is_done_by_who_knows_it(project: Path):
 def test_the_probe_is_planned_as_large_as_it_is(root: Path, paper: pd.DataFrame):
     from xlc_utils.judges import probe
 
-    assert calls(paper, "probe").to_dict() == {
-        "gpt-5-mini": len(probe.probe_dialogues(root, probe.probe_languages(root)))
-    }
+    judges = ["gpt-5-mini", "gpt-5.1", "gpt-5.1-high", "Qwen3-32B", "Llama-4-Maverick", "gpt-oss-120b"]
+    pairs = len(probe.probe_dialogues(root, probe.probe_languages(root)))
+    assert calls(paper, "probe").to_dict() == dict.fromkeys(judges, pairs), "those of the ablation too"
 
 
 def test_claims_and_verdicts_under_each_setting(root: Path, paper: pd.DataFrame):

@@ -23,7 +23,6 @@ from xlc_utils.statistics.agreement import (
     fleiss,
     full_agreement,
     krippendorff,
-    pairwise_agreement,
 )
 
 NOTHING = np.nan
@@ -100,16 +99,15 @@ def test_alpha_equals_the_printed_example(level, printed):
     assert (found.n_items, found.n_ratings) == (11, 40)
 
 
-def test_full_and_pairwise_agreement():
+def test_full_agreement():
     ratings = np.array([[1, 1, 1], [1, 1, 0], [0, 1, NOTHING], [2, NOTHING, NOTHING]])
     assert full_agreement(ratings).value == pytest.approx(1 / 3)
-    assert pairwise_agreement(ratings).value == pytest.approx((1 + 1 / 3 + 0) / 3)
-    assert pairwise_agreement(ratings).n_items == 3
+    assert full_agreement(ratings).n_items == 3
 
 
 @pytest.mark.parametrize(
     "coefficient",
-    [full_agreement, pairwise_agreement, cohen, fleiss, NOMINAL],
+    [full_agreement, cohen, fleiss, NOMINAL],
 )
 def test_nothing_to_compare_is_said(coefficient):
     found = coefficient(np.array([[1, NOTHING], [NOTHING, 2]]))
@@ -133,7 +131,7 @@ def test_shape_is_checked():
 
 def test_order_of_items_and_raters_changes_no_coefficient():
     moved = KRIPPENDORFF_2011[::-1, [2, 0, 3, 1]]
-    for coefficient in (fleiss, cohen, NOMINAL, pairwise_agreement):
+    for coefficient in (fleiss, cohen, NOMINAL):
         assert coefficient(moved).value == pytest.approx(coefficient(KRIPPENDORFF_2011).value, abs=1e-12)
 
 

@@ -293,10 +293,6 @@ class Record:
         with self._transaction() as db:
             db.execute("delete from notes where kind = ? and name = ?", (kind, name))
 
-    def known(self, keys: Sequence[str]) -> int:
-        """How many of ``keys`` need not be asked."""
-        return len(self.get(keys))
-
     def summary(self) -> list[dict]:
         """Calls, tokens and seconds by model and outcome."""
         rows = self._rows(

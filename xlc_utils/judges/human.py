@@ -61,13 +61,6 @@ def coverage(ratings: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(n="size", mean="mean", sd="std").reset_index()
 
 
-def ratings_per_dialogue(ratings: pd.DataFrame, annotators: Sequence[str] = KEY_ANNOTATORS) -> pd.DataFrame:
-    """How many dialogues have how many ratings by these annotators: question, n_ratings, n_dialogues."""
-    chosen = ratings[ratings["annotator"].isin(annotators)]
-    per_dialogue = chosen.groupby(["question", "dialogue"]).size().rename("n_ratings").reset_index()
-    return per_dialogue.groupby(["question", "n_ratings"]).size().rename("n_dialogues").reset_index()
-
-
 def reference_labels(
     ratings: pd.DataFrame, question: str, rule: str, annotators: Sequence[str] = KEY_ANNOTATORS
 ) -> np.ndarray:

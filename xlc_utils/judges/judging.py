@@ -110,7 +110,8 @@ def accuracy_by_category(run) -> pd.DataFrame:
 
 
 def probe_all(run) -> pd.DataFrame:
-    """Asks every judge for scores of the probe's dialogues, in every language that it is written in, and writes them.
+    """Asks every judge, of the ablation too, for scores of the probe's dialogues, in every language that it is written
+    in, and writes them.
 
     Returns:
         what `probe.probe_result` gives; empty without judges.
@@ -120,7 +121,7 @@ def probe_all(run) -> pd.DataFrame:
     dialogues = probe.probe_dialogues(run.root, probe.probe_languages(run.root))
     task = prompts.instruction(run.root, rubric.INSTRUCTIONS["en"])
     made = []
-    for judge in run.params.judges:
+    for judge in dict.fromkeys((*run.params.judges, *run.params.ablation_judges)):
         scores = rubric.judge_dialogues(run.chat(judge), dialogues, task, _sampling(run, judge))
         run.write("judge_probe", judge, scores)
         made.append(scores)

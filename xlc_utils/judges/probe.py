@@ -215,3 +215,8 @@ def passes(result: pd.DataFrame, bound: float = 0.5) -> dict[str, bool]:
     """
     overall = result[(result["language"] == ALL) & (result["flaw"] == ALL)]
     return dict(zip(overall["judge"], (overall["low"] > bound).tolist(), strict=True))
+
+
+def marks(result: pd.DataFrame) -> dict[str, str]:
+    """How every table, figure and page calls the judges that do not pass (`passes`); the others keep their names."""
+    return {judge: f"{judge} (failed the probe)" for judge, passed in passes(result).items() if not passed}

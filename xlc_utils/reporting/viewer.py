@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from xlc_utils.judges import probe
 from xlc_utils.judges.rubric import SCALES
 from xlc_utils.registry import prompts
 from xlc_utils.registry.files import shown
@@ -217,10 +218,16 @@ def _verdicts(frame: pd.DataFrame | None) -> dict[_Key, dict]:
 def _dialogues(run: Run, parts: dict[str, list[str]]) -> list[dict]:
     """Dialogues with what each judge says; their score is the mean share of the top of the judges' scales."""
     judged: dict[tuple, list[dict]] = {}
+    marks = _marks(run, parts)
     for judge in parts.get("judge_scores", ()):
         for row in run.read("judge_scores", judge).to_dict("records"):
             scores = {name: _number(row[name]) for name in SCALES}
-            said = {"judge": judge, **scores, "explanation": row["explanation"], "outcome": row["outcome"]}
+            said = {
+                "judge": marks.get(judge, judge),
+                **scores,
+                "explanation": row["explanation"],
+                "outcome": row["outcome"],
+            }
             judged.setdefault((row["generator"], row["dialogue_id"], row["language"]), []).append(said)
     items = []
     for generator in parts.get("dialogues", ()):
@@ -236,6 +243,15 @@ def _dialogues(run: Run, parts: dict[str, list[str]]) -> list[dict]:
                 "score": sum(shares) / len(shares) if shares else None, "judges": judges,
             })  # fmt: skip
     return items
+
+
+def _marks(run: Run, parts: dict[str, list[str]]) -> dict[str, str]:
+    """See `probe.marks`; none where no judge was probed."""
+    if not parts.get("judge_probe"):
+        return {}
+    scores = pd.concat([run.read("judge_probe", judge) for judge in parts["judge_probe"]], ignore_index=True)
+    pairs = probe.probe_dialogues(run.root, probe.probe_languages(run.root))
+    return probe.marks(probe.probe_result(scores, pairs))
 
 
 def _number(value: object) -> float | None:

@@ -246,8 +246,9 @@ def _judging(params: Params, registry):
     """
     in_a_language = params.judged_dialogues * len(params.dialogue_generators)
     dialogues = in_a_language * len(params.dialogue_languages)
-    for name in params.judges:
+    for name in dict.fromkeys((*params.judges, *params.ablation_judges)):
         yield _judged("probe", name, PROBE_DIALOGUES * len(PROBE_LANGUAGES), TOKENS_A_DIALOGUE // 3, registry)
+    for name in params.judges:
         yield _judged("scores and labels", name, 2 * dialogues, TOKENS_A_DIALOGUE, registry)
         yield _judged("other meta-prompts", name, len(params.meta_prompts) * in_a_language, TOKENS_A_DIALOGUE, registry)
         yield _judged("calibration", name, params.calibration_dialogues, TOKENS_A_DIALOGUE, registry)

@@ -57,14 +57,6 @@ def full_agreement(ratings: np.ndarray) -> Agreement:
     return _result(float((counts.max(axis=1) == counts.sum(axis=1)).mean()), usable)
 
 
-def pairwise_agreement(ratings: np.ndarray) -> Agreement:
-    """Percent agreement in 0–1: share of equal pairs of ratings within an item, averaged over items."""
-    _, counts, usable = _counts(ratings)
-    if not len(counts):
-        return _result(np.nan, usable, TOO_FEW)
-    return _result(float(_equal_pairs(counts).mean()), usable)
-
-
 def cohen(ratings: np.ndarray, weights: str | None = None) -> Agreement:
     """Cohen's kappa of two raters; with more raters the mean over all pairs of them (Light 1971).
 
