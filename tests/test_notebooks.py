@@ -233,6 +233,16 @@ def test_the_number_of_items_is_what_was_asked_for(smoke: Smoke):
 
 
 @pytest.mark.models
+def test_tables_of_scores_show_their_n_by_outcome(smoke: Smoke):
+    names = {"information_by_language": "n", "empathy_by_language": "n", "a_table_4_information": "n"}
+    for name, n in {**names, "a_table_4_empathy": "n", "third_dimension": "n", "evaluator_ruler": "claims"}.items():
+        table = pd.read_csv(smoke.folder / "tables" / f"{name}.csv")
+        outcomes = [str(o) for o in Outcome if str(o) in table]
+        assert outcomes and (table[outcomes].sum(axis=1) == table[n]).all(), name
+        assert (table["scored"] <= table[n]).all() and table["scored"].sum(), name
+
+
+@pytest.mark.models
 def test_the_report_fetches_nothing(smoke: Smoke):
     page = (smoke.folder / "report.html").read_text(encoding="utf-8")
     assert len(page) > 50_000 and "data:image/png;base64," in page

@@ -113,6 +113,27 @@ def test_white_space_of_any_kind_may_stand_before_a_full_stop():
         ("ja", "「行く。」彼は去った。", ["「行く。」", "彼は去った。"]),
         ("hi", "प्रो. शर्मा आए। वे पढ़ाते हैं।", ["प्रो. शर्मा आए। ", "वे पढ़ाते हैं।"]),
         ("gu", "તે સારું છે. હા.", ["તે સારું છે. ", "હા."]),
+        (
+            "pt",
+            "Ajuda a produzir vitamina C. A cozedura destrói parte.",
+            ["Ajuda a produzir vitamina C. ", "A cozedura destrói parte."],
+        ),
+        (
+            "en",
+            "It helps against hepatitis B. The vaccine is safe.",
+            ["It helps against hepatitis B. ", "The vaccine is safe."],
+        ),
+        ("en", "There is no plan B. Then we waited.", ["There is no plan B. ", "Then we waited."]),
+        ("en", "There is a plan B. and more.", ["There is a plan B. and more."]),
+        ("fr", "Il faut l'hépatite B. Elle dure.", ["Il faut l'hépatite B. ", "Elle dure."]),
+        ("en", "J. K. Rowling wrote. George W. Bush read.", ["J. K. Rowling wrote. ", "George W. Bush read."]),
+        ("en", "In the case of S. Lem it was so. He wrote.", ["In the case of S. Lem it was so. ", "He wrote."]),
+        (
+            "en",
+            "The British writer J. R. R. Tolkien (or A. Camus) did. So be it.",
+            ["The British writer J. R. R. Tolkien (or A. Camus) did. ", "So be it."],
+        ),
+        ("pl", "Czytał ją także B. Prus. On pisał.", ["Czytał ją także B. Prus. ", "On pisał."]),
         ("ur", "وہ گئے۔ ”رکو“ اس نے کہا۔", ["وہ گئے۔ ", "”رکو“ اس نے کہا۔"]),
     ],
 )

@@ -38,6 +38,9 @@ _LAST_WORD = regex.compile(r"[^\s(«“\"„\p{Han}\p{Hiragana}\p{Katakana}]+(?=
 _INITIAL = regex.compile(
     r"(?:^|[\s.۔(«“-]|(?<!\p{L})\")(?:\p{Lu}|[\p{Arab}\p{Hebr}--\P{L}])\p{M}*[.۔][\s-]*$", regex.V1
 )
+# A capital that is no initial: vitamin C, plan B. Short words stand before names too: in the case of S. Lem.
+_NO_INITIAL = regex.compile(r"(?<![\p{L}\p{M}])\p{Ll}[\p{Ll}\p{M}]{3,}\s+\p{Lu}\p{M}*\.\s*$")
+_NAME_GOES_ON = regex.compile(r"\p{Lu}[\p{L}\p{M}]*\.")  # another initial, or a name that ends the sentence
 _ORDINAL = regex.compile(r"(?<![\p{Nd},]|\p{L}\.\s?)\p{Nd}{1,2}\.\s*$")  # not of "No. 7. He"
 _DECIMAL = regex.compile(r"\p{Nd}[.,．٫]$")
 _DATE = regex.compile(r"\p{Nd}\.\s*$")
@@ -104,14 +107,18 @@ def _goes_on(before: str, after: str, language: languages.Language) -> bool:
     number = after[0].isdecimal()
     if before[-1] == "." and after[0].isalpha():
         return True
-    if (number and _DECIMAL.search(before)) or _GOES_ON.match(after) or _INITIAL.search(before):
+    if (number and _DECIMAL.search(before)) or _GOES_ON.match(after):
+        return True
+    cased = language.script in _CASED_SCRIPTS
+    no_initial = cased and _NO_INITIAL.search(before) and not _NAME_GOES_ON.match(after)
+    if _INITIAL.search(before) and not no_initial:
         return True
     word = _LAST_WORD.search(before)
     if word and word[0].casefold() in language.splitter.abbreviations:
         return True
     if language.splitter.ordinals and (_ORDINAL.search(before) or (number and _DATE.search(before))):
         return True
-    if language.script in _CASED_SCRIPTS:
+    if cased:
         return bool(_GOES_ON_IN_LOWER_CASE.match(after))
     # Without capitals nothing tells a pause from an end: “Really?” she asked... and left.
     if _CLOSED_QUOTE.search(before) and _QUOTATIVE.match(after):
