@@ -66,7 +66,7 @@ echo "Slurm $(sinfo --version) on $(cat "$slurm/log/first"): $(sinfo --noheader 
 # ---- the same run twice ---------------------------------------------------------------------------------------------
 for part in notebooks params xlc_utils workflow; do cp -R "$project/$part" "$slurm/project/"; done
 cd "$slurm/project"
-export XLC_ROOT="$PWD"
+export XLC_ROOT="$PWD" PYTHONPATH="$PWD"
 run=$(sed -n 's/^run_name: *//p' "$params")
 $xlc run "$params"
 mv "results/$run" "$slurm/plain"
