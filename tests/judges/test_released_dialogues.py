@@ -288,6 +288,23 @@ def test_the_hubs_messages_are_put_together_again(tmp_path):
     assert found[1].parameters == PARAMETERS | {"n_messages": 3, "n_agents": 1} and found[1].model == "gpt-4.1-mini"
 
 
+def test_the_hubs_dialogues_are_measured_by_one_command(tmp_path, monkeypatch, capsys):
+    def download(name, *, revision, local_dir, **_):
+        texts = ["Hei! Kuinka voin auttaa?", "Lamppu on rikki.", "Lähetämme uuden lampun."]
+        rows = [row for i in range(2) for row in hub_rows("fi", f"f-{i}", texts)]
+        pd.DataFrame(rows).to_parquet(f"{local_dir}/{revision[:4]}.parquet")
+
+    hub = types.ModuleType("huggingface_hub")
+    hub.snapshot_download = download
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    assert rebuild.main(["--hub", str(tmp_path), "b" * 40]) == 0
+    assert capsys.readouterr().out.strip().endswith(str(tmp_path / "hub_metrics.csv"))
+    table = pd.read_csv(tmp_path / "hub_metrics.csv")
+    assert table["n_turns"].tolist() == [3, 3] and set(table["revision"]) == {"b" * 40}
+    assert table["self_bleu_whole"].tolist() == [1, 1], "two dialogues of the same words"
+    assert rebuild.main(["--hub", str(tmp_path), "main"]) == 2 and "is no commit" in capsys.readouterr().err
+
+
 def test_what_is_wrong_with_the_hubs_files_is_said(tmp_path):
     with pytest.raises(Problem, match="no Parquet file"):
         read_hub(tmp_path)

@@ -13,7 +13,15 @@ from xlc_utils.chat.encoder import Encoder
 from xlc_utils.chat.record import Record
 from xlc_utils.judges import as_published, automatic, similarity
 from xlc_utils.judges.automatic import DATA
-from xlc_utils.judges.released import Dialogue, read_dialogues, read_ratings, remarks, verify
+from xlc_utils.judges.released import (
+    Dialogue,
+    fetch_hub,
+    read_dialogues,
+    read_hub,
+    read_ratings,
+    remarks,
+    verify,
+)
 from xlc_utils.registry.problems import Problem
 
 #: The lemmatisers compared: those of appendix A that need no download, the default, and none.
@@ -49,7 +57,9 @@ TABLES: dict[str, Callable[[Sequence[Dialogue], Path], pd.DataFrame]] = {
 EMBEDDED = ("dialogue_similarity.csv", "cross_language_similarity.csv")
 USAGE = (
     "usage: python -m xlc_utils.judges.rebuild FOLDER [TABLE …]   (FOLDER holds the released files; data/README.md; "
-    f"TABLE: {', '.join((*TABLES, *EMBEDDED))}; all if none is named)"
+    f"TABLE: {', '.join((*TABLES, *EMBEDDED))}; all if none is named)\n"
+    "       python -m xlc_utils.judges.rebuild --hub FOLDER REVISION   (the same metrics of the authors' further dialogues "
+    "on a hub, at one commit of them)"
 )
 
 
@@ -83,11 +93,34 @@ def rebuild(folder: str | Path, target: str | Path = DATA, names: Sequence[str] 
     return [Path(target) / name for name in tables]
 
 
+def rebuild_hub(folder: str | Path, revision: str) -> Path:
+    """Download the hub's further dialogues into `folder` and measure them as the released ones.
+
+    Args:
+        folder: where the Parquet files go, and beside them hub_metrics.csv; keep it out of the repository.
+        revision: the commit of the data set, a column of the table: neither paper nor code names one.
+
+    Raises:
+        Problem: see `fetch_hub` and `read_hub`.
+    """
+    fetch_hub(folder, revision)
+    dialogues = read_hub(folder)
+    for remark in remarks(dialogues):
+        print(remark)
+    path = Path(folder) / "hub_metrics.csv"
+    automatic.measure(dialogues).assign(revision=revision).to_csv(path, index=False, lineterminator="\n")
+    return path
+
+
 def main(arguments: list[str]) -> int:
-    if not arguments or arguments[0].startswith("-"):
+    hub = arguments[:1] == ["--hub"] and len(arguments) == 3
+    if not hub and (not arguments or arguments[0].startswith("-")):
         print(USAGE, file=sys.stderr)
         return 2
     try:
+        if hub:
+            print(rebuild_hub(*arguments[1:]))
+            return 0
         for path in rebuild(arguments[0], names=arguments[1:] or (*TABLES, *EMBEDDED)):
             print(path)
     except Problem as problem:

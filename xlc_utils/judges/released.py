@@ -210,7 +210,7 @@ def read_hub(folder: str | Path, languages: Sequence[str] = LANGUAGES) -> list[D
     """
     paths = sorted(Path(folder).rglob("*.parquet"))
     if not paths:
-        remedy = "download them with `xlc_utils.judges.released.fetch_hub`"
+        remedy = "run `python -m xlc_utils.judges.rebuild --hub FOLDER REVISION`"
         raise Problem(str(folder), "it holds no Parquet file", remedy)
     messages = pd.concat([_read_hub_file(path) for path in paths], ignore_index=True)  # a dialogue may lie in two files
     dialogues = []
