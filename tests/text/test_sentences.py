@@ -134,6 +134,9 @@ def test_white_space_of_any_kind_may_stand_before_a_full_stop():
             ["The British writer J. R. R. Tolkien (or A. Camus) did. ", "So be it."],
         ),
         ("pl", "Czytał ją także B. Prus. On pisał.", ["Czytał ją także B. Prus. ", "On pisał."]),
+        ("en", "The physicist A. Einstein came. He spoke.", ["The physicist A. Einstein came. ", "He spoke."]),
+        ("ru", "Так писал поэт А. Пушкин в письме. Да.", ["Так писал поэт А. Пушкин в письме. ", "Да."]),
+        ("ru", "В ней много витамина C. Её едят.", ["В ней много витамина C. ", "Её едят."]),
         ("ur", "وہ گئے۔ ”رکو“ اس نے کہا۔", ["وہ گئے۔ ", "”رکو“ اس نے کہا۔"]),
     ],
 )

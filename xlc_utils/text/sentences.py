@@ -38,9 +38,13 @@ _LAST_WORD = regex.compile(r"[^\s(«“\"„\p{Han}\p{Hiragana}\p{Katakana}]+(?=
 _INITIAL = regex.compile(
     r"(?:^|[\s.۔(«“-]|(?<!\p{L})\")(?:\p{Lu}|[\p{Arab}\p{Hebr}--\P{L}])\p{M}*[.۔][\s-]*$", regex.V1
 )
-# A capital that is no initial: vitamin C, plan B. Short words stand before names too: in the case of S. Lem.
-_NO_INITIAL = regex.compile(r"(?<![\p{L}\p{M}])\p{Ll}[\p{Ll}\p{M}]{3,}\s+\p{Lu}\p{M}*\.\s*$")
-_NAME_GOES_ON = regex.compile(r"\p{Lu}[\p{L}\p{M}]*\.")  # another initial, or a name that ends the sentence
+# A capital that is no initial, after words that are alike in many languages: vitamin C, hepatitis B, plan B. After any
+# other word it is one: the physicist A. Einstein.
+_NO_INITIAL = regex.compile(
+    r"(?<!\p{L})(?:[vw]itam[ií]\p{M}?n|в[иі]там[иі]н|βιταμ[ιί]\p{M}?ν|h?[eé]\p{M}?pat[iy]t|гепатит|ηπατ[ιί]\p{M}?τ|plan|план)"
+    r"[\p{Ll}\p{M}]*\s+\p{Lu}\p{M}*\.\s*$",
+    regex.IGNORECASE,
+)
 _ORDINAL = regex.compile(r"(?<![\p{Nd},]|\p{L}\.\s?)\p{Nd}{1,2}\.\s*$")  # not of "No. 7. He"
 _DECIMAL = regex.compile(r"\p{Nd}[.,．٫]$")
 _DATE = regex.compile(r"\p{Nd}\.\s*$")
@@ -110,8 +114,7 @@ def _goes_on(before: str, after: str, language: languages.Language) -> bool:
     if (number and _DECIMAL.search(before)) or _GOES_ON.match(after):
         return True
     cased = language.script in _CASED_SCRIPTS
-    no_initial = cased and _NO_INITIAL.search(before) and not _NAME_GOES_ON.match(after)
-    if _INITIAL.search(before) and not no_initial:
+    if _INITIAL.search(before) and not (cased and _NO_INITIAL.search(before)):
         return True
     word = _LAST_WORD.search(before)
     if word and word[0].casefold() in language.splitter.abbreviations:
