@@ -58,8 +58,8 @@ EMBEDDED = ("dialogue_similarity.csv", "cross_language_similarity.csv")
 USAGE = (
     "usage: python -m xlc_utils.judges.rebuild FOLDER [TABLE …]   (FOLDER holds the released files; data/README.md; "
     f"TABLE: {', '.join((*TABLES, *EMBEDDED))}; all if none is named)\n"
-    "       python -m xlc_utils.judges.rebuild --hub FOLDER REVISION   (the same metrics of the authors' further dialogues "
-    "on a hub, at one commit of them)"
+    "       python -m xlc_utils.judges.rebuild --hub FOLDER REVISION   (the same of the authors' further "
+    "dialogues on a hub, at one commit of them)"
 )
 
 

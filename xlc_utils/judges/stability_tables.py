@@ -12,9 +12,8 @@ from xlc_utils.judges.released import LANGUAGES
 from xlc_utils.statistics.stability import RankStability, holm, kendall, rank_stability
 
 NOTE = (
-    "tau: Kendall's tau-b with a 95% percentile interval over dialogues (prompts), which covers less "
-    "where models nearly tie (44 to 88% in simulation, benchmarks/statistics_simulation.csv); inversions of all pairs of "
-    "models; "
+    "tau: Kendall's tau-b with a 95% percentile interval over dialogues (prompts), which covers less where models "
+    "nearly tie (44 to 88% in simulation, benchmarks/statistics_simulation.csv); inversions of all pairs of models; "
     "p_models: language labels swapped within models, exact; p_items: swapped dialogue by dialogue, Monte Carlo, "
     "(k+1)/(n+1); p_items_holm over the table."
 )
