@@ -21,8 +21,12 @@ import pytest
 import yaml
 from child import ended, wait_for, xlc
 
+from xlc_utils.evaluation.rules import Rules
+from xlc_utils.information import original, scores
+from xlc_utils.information.claims import SentenceClaims
+from xlc_utils.information.verdicts import Verdict
 from xlc_utils.registry.outcomes import Outcome
-from xlc_utils.reporting import published
+from xlc_utils.reporting import consistency, published
 from xlc_utils.running.params import Params
 from xlc_utils.running.run import file_sha256
 
@@ -143,6 +147,38 @@ def test_the_check_of_02_is_of_line_breaks(root: Path):
     checked(("Uno.", ""), ("- Uno.\n- Dos.", "- One.\n- "), ("Uno.\nDos.", "One.\n"))
     with pytest.raises(AssertionError, match="1 answers changed their shape"):
         checked(("Uno.\nDos.", "One. Two."))
+
+
+def test_04_judges_an_answer_in_its_own_language_by_its_own_outcome(root: Path):
+    """The translator failed on both answers, of which the second declines: as written, only that one scores 0."""
+    notebook = nbformat.read(root / "notebooks" / "04_information.ipynb", as_version=4)
+    [source] = [cell.source for cell in code(notebook) if "original.in_original" in cell.source]
+    rows = [("p", "en", "A star."), ("p", "es", "Una estrella."), ("q", "en", "A sun."), ("q", "es", "I'm sorry.")]
+    responses = pd.DataFrame(rows, columns=["prompt_id", "language", "text"])
+    responses = responses.assign(dimension="information", outcome="ok")
+    translations = responses.assign(english="", outcome="error")
+    verifier = SimpleNamespace(name="same", verdicts=lambda claims, *_: [Verdict(1.0, True) for _ in claims])
+    saved = []
+    given = {
+        "run": SimpleNamespace(
+            model_names=["m"],
+            params=Params(languages=("es",), abstain_detection="generic", bootstrap_samples=10),
+            read=lambda table, name: {"responses": responses, "translations": translations}[table],
+            toy=False,
+        ),
+        "answers": {"m": translations},
+        "by_language": pd.DataFrame({"model": ["m"], "language": ["es"], "value": [float("nan")]}),
+        "tables": SimpleNamespace(save_table=lambda run, name, frame, *_, **__: saved.append(frame)),
+        "verifier": verifier,
+        "rules": Rules(),
+        "both_ways": True,
+    }
+    exec(
+        source,
+        {**vars(scores), "SentenceClaims": SentenceClaims, "original": original, "consistency": consistency, **given},
+    )
+    [frame] = saved
+    assert frame["original"].tolist() == [pytest.approx(0.5)], "F 1 and F 0"
 
 
 # ---- that they run ---------------------------------------------------------------------------------------------------
