@@ -139,10 +139,22 @@ def judged(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jud
     no = Answer({"error": {"message": f"the key {KEY} may not use this"}}, status=403)
     endpoint.otherwise = lambda request: no if len(endpoint.requests) in refused else answer(request)
     run = Judged(project, endpoint)
-    for _ in range(4):
+    for _ in range(2):
+        run.attempt()
+    label(run, "et")  # the second attempt stopped at the judge, when the sheets were written
+    for _ in range(2):
         run.attempt()
     yield run
     endpoint.stop()
+
+
+def label(run: Judged, language: str) -> None:
+    """Two people fill in the sheet of a language alike."""
+    sheet = pd.read_csv(run.folder / "rating_sheets" / "dialogue" / f"{language}-1.csv", dtype=str)
+    filled = sheet.assign(coherence=[str(i % 2) for i in range(len(sheet))], fluency="2")
+    (run.folder / "ratings").mkdir()
+    for name in ("A1", "A2"):
+        filled.assign(annotator=name).to_csv(run.folder / "ratings" / f"{name}.csv", index=False)
 
 
 def change(source: Path, target: Path, update: Callable[[dict], None]) -> None:
@@ -251,6 +263,17 @@ def test_the_runs_own_dialogues_are_measured(judged: Judged):
     assert len(means) == len(GENERATORS) * len(LANGUAGES) and (means["n_dialogues"] == DRAWS).all()
     assert means["similarity"].between(0.5, 1).all() and (means["share_right_language"] == 1).all()
     assert set(judged.table("b_table_11_generated")["metric"]) >= {"TTR", "self-BLEU", "similarity"}
+
+
+def test_people_label_the_runs_own_dialogues_and_their_labels_come_back(judged: Judged):
+    folder = judged.folder / "rating_sheets" / "dialogue"
+    assignment = pd.read_csv(folder / "assignment.csv")
+    assert assignment.groupby("language")["annotator"].agg(list).to_dict() == {c: ["A1", "A2"] for c in LANGUAGES}
+    status = pd.read_csv(folder / "completeness.csv").groupby("language")["status"].unique().map(list).to_dict()
+    assert status == {"en": ["not returned"], "et": ["complete"], "fi": ["not returned"]}
+    row = judged.table("b_human_agreement_generated").set_index("question").loc["coherence"]
+    assert (row["language"], row["annotators"], row["fleiss"]) == ("et", "A1+A2", 1)
+    assert row["n_dialogues"] == DRAWS * len(GENERATORS)
 
 
 def test_every_dialogue_and_judgement_has_its_outcome(judged: Judged):

@@ -184,8 +184,8 @@ def test_dialogues_are_asked_two_questions(browser, estonian, tmp_path):
     labels = dialogue_labels(returned_ratings(tmp_path / "ratings", sheets, DIALOGUE))
     first, second = sheets["prompt_id"]
     assert labels.to_numpy().tolist() == [
-        ["A1", first, "coherence", 1], ["A1", first, "fluency", 2],
-        ["A1", second, "coherence", 0], ["A1", second, "fluency", 0],
+        ["et", "A1", f"one/{first}", "coherence", 1], ["et", "A1", f"one/{first}", "fluency", 2],
+        ["et", "A1", f"one/{second}", "coherence", 0], ["et", "A1", f"one/{second}", "fluency", 0],
     ]  # fmt: skip
 
 

@@ -19,10 +19,12 @@ from xlc_utils.fidelity.rating_scales import DIALOGUE, FIDELITY, SCALES
 from xlc_utils.fidelity.rating_sheets import (
     RATINGS,
     SHEETS,
+    SHEETS_AN_ANNOTATOR,
     assign,
     completeness,
     dialogue_labels,
     fidelity_table,
+    given_out,
     read_ratings,
     returned_ratings,
     sample_dialogues,
@@ -164,6 +166,17 @@ def test_nobody_gets_more_than_four_sheets_or_one_twice(sheets, annotators, rate
     assert loads.max() - loads.min() <= 1
 
 
+def test_as_few_people_as_may_rate_it_and_others_in_each_language():
+    sheets = pd.concat([some_sheets(5), some_sheets(1).assign(language="fi")])
+    given = given_out(sheets, raters=2)
+    assert given.groupby("language")["annotator"].agg(lambda names: sorted(set(names))).to_dict() == {
+        "es": ["A1", "A2", "A3"], "fi": ["A1", "A2"],
+    }  # fmt: skip
+    assert (given.groupby(["language", "sheet"]).size() == 2).all()
+    assert (given.groupby(["language", "annotator"]).size() <= SHEETS_AN_ANNOTATOR).all()
+    assert given_out(sheets.head(0), raters=2).empty
+
+
 def test_pairs_of_judges_change():
     """Six sheets, four judges, two a sheet: each of the six pairs once."""
     pairs = assign(some_sheets(6), ["a", "b", "c", "d"], raters=2).groupby("sheet")["annotator"].apply(frozenset)
@@ -217,7 +230,7 @@ def test_a_spreadsheet_of_dialogues(run, tmp_path):
     assert "translation" not in table
     table.to_csv(tmp_path / "et.csv", index=False)
     labels = dialogue_labels(returned_ratings(tmp_path, sheets, DIALOGUE))
-    assert labels.to_numpy().tolist() == [["A1", "a", "coherence", 1], ["A1", "a", "fluency", 0]]
+    assert labels.to_numpy().tolist() == [["et", "A1", "g/a", "coherence", 1], ["et", "A1", "g/a", "fluency", 0]]
     assert returned_ratings(tmp_path, sheets, FIDELITY).empty
 
 

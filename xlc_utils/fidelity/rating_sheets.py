@@ -168,6 +168,26 @@ def assign(sheets: pd.DataFrame, annotators: Sequence[str], raters: int = 1) -> 
     return pd.DataFrame(rows, columns=["annotator", "language", "sheet"])
 
 
+def given_out(sheets: pd.DataFrame, raters: int) -> pd.DataFrame:
+    """`assign` for each language, to as few annotators (A1, A2, …) as may rate all of it; those of two languages are
+    different people."""
+    made = []
+    for _, own in sheets.groupby("language", sort=False):
+        needed = max(raters, -(-own["sheet"].nunique() * raters // SHEETS_AN_ANNOTATOR))
+        made.append(assign(own, [f"A{number}" for number in range(1, needed + 1)], raters))
+    return pd.concat(made, ignore_index=True) if made else assign(sheets, [], 0)
+
+
+def dialogue_sheets(run: Run, dialogues: pd.DataFrame, sheets: int) -> pd.DataFrame:
+    """Draws sheets of each language's dialogues and writes their pages; see `sample_dialogues` and `write_pages`."""
+    by_language = dialogues.groupby("language", sort=False)
+    drawn = [sample_dialogues(own, sheets, run.params.seed) for _, own in by_language]
+    made = pd.concat(drawn, ignore_index=True) if drawn else pd.DataFrame(columns=SHEETS)
+    for language in made["language"].unique():
+        write_pages(run, language, made, DIALOGUE)
+    return made
+
+
 # ---- writing ---------------------------------------------------------------------------------------------------------
 def write_pages(run: Run, language: str, sheets: pd.DataFrame, scale: Scale = FIDELITY) -> list[Path]:
     """Writes each sheet as a page for a browser and as a spreadsheet, and the key to all of them.
@@ -483,11 +503,13 @@ def _summary(ratings: pd.DataFrame, seed: int, samples: int) -> dict:
 
 
 def dialogue_labels(ratings: pd.DataFrame) -> pd.DataFrame:
-    """Ratings of dialogues as `xlc_utils.judges.human` takes them: annotator, dialogue, question, value.
+    """Ratings of dialogues as `xlc_utils.judges.human` takes them: language, annotator, dialogue (generator and id,
+    since generators share the draws that ids name), question, value.
 
     Args:
         ratings: see `returned_ratings`; other scales than `DIALOGUE` are ignored.
     """
     given = ratings[ratings["scale"] == DIALOGUE.name].dropna(subset=["rating"])
-    named = given.rename(columns={"prompt_id": "dialogue", "rating": "value"})
-    return named[["annotator", "dialogue", "question", "value"]].astype({"value": int}).reset_index(drop=True)
+    named = given.rename(columns={"rating": "value"}).assign(dialogue=given["model"] + "/" + given["prompt_id"])
+    columns = ["language", "annotator", "dialogue", "question", "value"]
+    return named[columns].astype({"value": int}).reset_index(drop=True)

@@ -127,6 +127,8 @@ def fleiss_as_published(ratings: np.ndarray) -> float:
             two ratings are left out.
     """
     usable = ratings[(~np.isnan(ratings)).sum(axis=1) >= 2]
+    if not len(usable):
+        return float("nan")
     values = np.unique(usable[~np.isnan(usable)])
     counts = (usable[:, :, None] == values).sum(axis=1)
     n = counts[0].sum()
@@ -162,6 +164,21 @@ def agreement_table(
     ]
     table = pd.DataFrame(rows)
     return table[["question", "annotators", *table.columns.drop(["question", "annotators"])]]
+
+
+def agreement_by_language(ratings: pd.DataFrame) -> pd.DataFrame:
+    """`agreement_table` of all annotators of each language, with a column language; of a run's own dialogues.
+
+    Args:
+        ratings: with a column language, as `rating_sheets.dialogue_labels` gives them. Languages with one annotator
+            have no rows.
+    """
+    made = [
+        agreement_table(own, [sorted(own["annotator"].unique())]).assign(language=language)
+        for language, own in ratings.groupby("language")
+        if own["annotator"].nunique() > 1
+    ]
+    return pd.concat(made, ignore_index=True) if made else pd.DataFrame(columns=["question", "annotators", "language"])
 
 
 def agreement_of_all_trios(ratings: pd.DataFrame) -> pd.DataFrame:
