@@ -20,8 +20,8 @@ from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.registry.problems import Problem
 from xlc_utils.running import pipeline
 from xlc_utils.running.imports import reached
-from xlc_utils.running.params import check, load
-from xlc_utils.running.pipeline import code_hash, notebooks, run_pipeline, selected
+from xlc_utils.running.params import Params, check, load
+from xlc_utils.running.pipeline import code_hash, fingerprint, notebooks, run_pipeline, selected
 
 WRITE = 'import pandas as pd\nrun.write_csv("numbers", pd.DataFrame({"n": [run.params.seed]}))'
 DOUBLE = 'numbers = run.read_csv("numbers", "01")\nrun.write_csv("doubled", 2 * numbers)'
@@ -148,6 +148,18 @@ def test_other_answers_in_a_file_of_answers_are_a_change(in_process, project: Pa
     assert executed(project, three, models=["mine.csv"]) == ""
     (project / "mine.csv").write_text(rows + "New.\n")
     assert executed(project, three, models=["mine.csv"]) == "03"
+
+
+def test_a_sheet_that_somebody_sends_back_is_a_change_for_who_takes_it_in(project: Path):
+    write_notebook(project, "01_first", parameters='run_name = "test"\nraters = 2')
+    write_notebook(project, "02_second", parameters='run_name = "test"')
+    (notebook, other), params = notebooks(project), Params(run_name="test")
+    before = [fingerprint(project, n, params) for n in (notebook, other)]
+    folder = project / "results" / "test" / "ratings"
+    folder.mkdir(parents=True)
+    (folder / "A1.csv").write_text("a sheet")
+    after = [fingerprint(project, n, params) for n in (notebook, other)]
+    assert after[0] != before[0] and after[1] == before[1]
 
 
 def test_the_plain_files_of_the_run_s_languages_are_part_of_what_may_change(project: Path, three: Path):

@@ -245,11 +245,15 @@ def _sources(notebook: Notebook) -> list[str]:
 
 
 def fingerprint(root: Path, notebook: Notebook, params: Params) -> str:
-    """Hash of the notebook's cells, its parameters, the files of answers they name, and the code."""
+    """Hash of the notebook's cells, its parameters, the files of answers they name, the sheets that people have sent
+    back where it takes them in, and the code."""
     values = {k: v for k, v in params.model_dump(mode="json").items() if k in notebook.defaults}
     if params.ask_again:
         values["ask_again"] = params.ask_again
     answers = [file_sha256(root / name) for name in values.get("models", ()) if is_answers_file(name)]
+    if "raters" in notebook.defaults:
+        returned = sorted((root / "results" / params.run_name / "ratings").glob("*"))
+        answers += [file_sha256(path) for path in returned if path.is_file()]
     codes = ("en", *params.languages, *params.round_trip_languages, *params.dialogue_languages)
     code = code_hash(root, notebook, codes)
     return hashlib.sha256(json.dumps([_sources(notebook), values, answers, code], sort_keys=True).encode()).hexdigest()
