@@ -339,7 +339,7 @@ def test_many_metrics_go_on_in_another_row():
     frame = stability([f"metric {i}" for i in range(8)], [f"pair {i}" for i in range(6)])
     figure = figures.stability_plot(frame)
     shown = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes]
-    assert shown == [[f"metric {i}" for i in range(5)], [f"metric {i}" for i in range(5, 8)]]
+    assert shown == [[f"metric {i}" for i in range(4)], [f"metric {i}" for i in range(4, 8)]]
 
 
 def test_calibration_plot(registry):

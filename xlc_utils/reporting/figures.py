@@ -283,7 +283,7 @@ def stability_plot(
         title, toy: as for `consistency_heatmap`.
     """
     metrics, pairs = list(frame["metric"].unique()), list(frame["pair"].unique())
-    a_row = max(1, 30 // len(pairs))
+    a_row = _in_a_row(len(metrics), max(1, 30 // len(pairs)))
     rows = [metrics[start : start + a_row] for start in range(0, len(metrics), a_row)]
     width = max(_NARROWEST, 1.6 + max(0.3 * len(pairs), 0.9) * len(rows[0]))
     figure = Figure(figsize=(width, 0.9 + 2.7 * len(rows)), layout="constrained")
@@ -448,8 +448,8 @@ def _panels(
     Labels (below, left) and ticks' numbers stand where no other panel does. `size` of a panel and `margin` beside all
     of them are (width, height) in inches.
     """
+    columns = _in_a_row(number, columns)
     rows = -(-number // columns)
-    columns = -(-number // rows)
     width = max(_NARROWEST, margin[0] + size[0] * columns)
     figure = Figure(figsize=(width, margin[1] + size[1] * rows), layout="constrained")
     grid = figure.add_gridspec(rows, columns)
@@ -464,11 +464,16 @@ def _panels(
     return figure, panels
 
 
+def _in_a_row(number: int, most: int) -> int:
+    """How many of a number of things stand in a row of at most so many, if the rows are to be equally full."""
+    rows = -(-number // most)
+    return -(-number // max(rows, 1))
+
+
 def _legend(figure: Figure, handles: list[Patch] | list[Line2D]) -> None:
     """A legend under the figure, in as few rows as its width allows, equally full."""
     widest = 0.45 + 0.085 * max(len(handle.get_label()) for handle in handles)
-    rows = -(-len(handles) // max(1, int(figure.get_figwidth() / widest)))
-    columns = -(-len(handles) // rows)
+    columns = _in_a_row(len(handles), max(1, int(figure.get_figwidth() / widest)))
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False, fontsize=8)
 
 
