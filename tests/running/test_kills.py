@@ -67,7 +67,8 @@ def test_killed_anywhere_it_ends_as_if_nothing_had_happened(project: Path, write
         folder, before = project / "results" / f"run{turn}", len(endpoint.requests)
         killed_here = 0
         while kills < POINTS and killed_here < 5:  # several times in one run, until it is done in spite of it
-            process, at = run(f"run{turn}"), chosen.randrange(1, 140)
+            left = 150 - len(recorded(folder))
+            process, at = run(f"run{turn}"), chosen.randrange(1, max(2, left - IN_FLIGHT))
             start = len(endpoint.requests)
             wait_for(lambda: len(endpoint.requests) >= start + at or process.poll() is not None)  # noqa: B023
             time.sleep(chosen.uniform(0, 0.1))
