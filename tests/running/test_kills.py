@@ -1,6 +1,6 @@
 """kill -9 at random moments: nothing that was answered is lost, and the tables come out as if nothing had happened.
 
-XLC_KILLS=200 tries so many points (some twenty minutes on two idle cores); the suite itself tries two.
+XLC_KILLS=200 tries so many points (half an hour on two cores); CI tries 60, the suite itself two.
 """
 
 from __future__ import annotations
