@@ -1,6 +1,6 @@
 """kill -9 at random moments: nothing that was answered is lost, and the tables come out as if nothing had happened.
 
-XLC_KILLS=200 tries so many points (half an hour on two cores); CI tries 60, the suite itself two.
+XLC_KILLS=200 tries so many points (half an hour on two cores); CI tries 60, the suite itself one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fake_endpoint import Answer, FakeEndpoint, completion
 
 from xlc_utils.chat.record import Record
 
-POINTS, IN_FLIGHT = int(os.environ.get("XLC_KILLS", 2)), 8
+POINTS, IN_FLIGHT = int(os.environ.get("XLC_KILLS", 1)), 8
 ASK = """from xlc_utils.chat.base import Chat, Sampling
 replies = run.chat("aya-exp-8b").complete([Chat.user(f"q{i}") for i in range(150)], Sampling())"""
 WRITE = """import pandas as pd
