@@ -81,7 +81,7 @@ def token_counter(run: Run):
 
     entry = run.models.models[TOKENIZER]
     backend = EmbeddedBackend(TOKENIZER, identity(entry), weights(TOKENIZER, entry.package, entry.sha256, entry.file))
-    address = str(backend._clients[0].base_url).removesuffix("/v1/") + "/tokenize"
+    address = backend._servers[0].url.removesuffix("/v1") + "/tokenize"
 
     def count(text: str) -> int:
         request = urllib.request.Request(
