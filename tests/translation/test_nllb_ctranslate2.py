@@ -230,5 +230,5 @@ def test_an_entry_of_the_registry_makes_one(root: Path):
     ).chosen("hi", "en")
     assert isinstance(made, CTranslate2Translator) and made._quantization == "int8"
     revision = "f8d333a098d19b4fd9a8b18f94170487ad3f821d"
-    assert made._where == {"revision": revision, "local_files_only": False, "trust_remote_code": False}
-    assert made._use_safetensors is None  # the entry says so: this commit has its weights pickled
+    assert made._weights.where == {"revision": revision, "local_files_only": False, "trust_remote_code": False}
+    assert made._weights.use_safetensors is None  # the entry says so: this commit has its weights pickled

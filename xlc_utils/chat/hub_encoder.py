@@ -42,7 +42,8 @@ class E5(Encoder):
             raise Problem(f"encoder {name}", f"{', '.join(missing)} is not installed", remedy)
         super().__init__(record, progress)
         self._where, self._entry = f"encoder {name}", entry
-        identity = json.dumps([name, entry.model_dump(mode="json"), hub.folder_version(entry.id)])
+        weights = entry.model_dump(mode="json", exclude={"note", "licence"})
+        identity = json.dumps([name, weights, hub.folder_version(entry.id)])
         self.name = f"{name} {hashlib.sha256(identity.encode()).hexdigest()}"  # other weights, other vectors
 
     @cached_property
@@ -54,12 +55,12 @@ class E5(Encoder):
         import torch
         from transformers import AutoModel, AutoTokenizer
 
-        entry = self._entry
+        own = self._entry.weights
         try:
-            tokenizer = AutoTokenizer.from_pretrained(entry.id, revision=entry.revision or "main")
-            model = AutoModel.from_pretrained(entry.id, revision=entry.revision or "main", use_safetensors=True)
+            tokenizer = AutoTokenizer.from_pretrained(own.id, **own.where)
+            model = AutoModel.from_pretrained(own.id, use_safetensors=own.use_safetensors, **own.where)
         except (OSError, ValueError) as error:
-            what = f"{entry.id} could not be fetched ({(str(error).splitlines() or ['?'])[0]})"
+            what = f"{own.id} could not be fetched ({(str(error).splitlines() or ['?'])[0]})"
             remedy = "run it where the hub can be reached, or fetch the model elsewhere and write its folder as `id`"
             raise Problem(self._where, what, remedy) from error
         return tokenizer, model.eval().to("cuda" if torch.cuda.is_available() else "cpu")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from xlc_utils.registry.problems import Problem
 
@@ -28,6 +29,17 @@ class Weights:
     local_files_only: bool = False
     trust_remote_code: bool = False
     safetensors_only: bool = True
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Which files, as transformers' `from_pretrained` takes it."""
+        only = {"local_files_only": self.local_files_only, "trust_remote_code": self.trust_remote_code}
+        return {"revision": self.revision or "main", **only}  # of a folder it is not looked at
+
+    @property
+    def use_safetensors(self) -> bool | None:
+        """As transformers takes it; None: whichever there is."""
+        return True if self.safetensors_only else None
 
 
 def is_folder(model_id: str) -> bool:

@@ -41,17 +41,38 @@ class TrainedOn(StrictModel):
         return None if codes is None else tuple(canonical(code) for code in codes)
 
 
-class _Entry(StrictModel):
-    """An entry whose other keys depend on its backend."""
+class _FromHub(StrictModel):
+    """An entry that may name weights on a hub; see `hub.Weights`."""
 
-    backend: str
     licence: str
-    toy: bool
     note: str | None = None
 
     local_files_only: bool = False
     trust_remote_code: bool = False
     safetensors_only: bool = True
+
+    @property
+    def weights(self) -> hub.Weights:
+        """Which files of the hub the entry names, for who loads them itself."""
+        return hub.Weights(self.id, self.revision, **{key: getattr(self, key) for key in _HUB})
+
+    def check_pinned(self) -> None:
+        """
+        Raises:
+            ValueError: id and revision do not name one state of the weights.
+        """
+        if not (self.id and hub.is_pinned(self.id, self.revision)):
+            raise wrong(
+                f"`revision` {self.revision or 'null'} is no commit, so the weights behind {self.id} may change",
+                "write the commit's 40 digits as the hub shows them, or the absolute path of a folder as `id`",
+            )
+
+
+class _Entry(_FromHub):
+    """An entry whose other keys depend on its backend."""
+
+    backend: str
+    toy: bool
 
     of_backend: ClassVar[dict[str, tuple[str, ...]]]
     optional: ClassVar[tuple[str, ...]] = ()
@@ -68,17 +89,9 @@ class _Entry(StrictModel):
                 raise wrong(
                     f"key `{key}` has no meaning for the backend {self.backend}", "remove it, or correct `backend`"
                 )
-        if self.backend in self.pinned and not (self.id and hub.is_pinned(self.id, self.revision)):
-            raise wrong(
-                f"`revision` {self.revision or 'null'} is no commit, so the weights behind {self.id} may change",
-                "write the commit's 40 digits as the hub shows them, or the absolute path of a folder as `id`",
-            )
+        if self.backend in self.pinned:
+            self.check_pinned()
         return self
-
-    @property
-    def weights(self) -> hub.Weights:
-        """Which files of the hub the entry names, for a backend that loads them itself."""
-        return hub.Weights(self.id, self.revision, **{key: getattr(self, key) for key in _HUB})
 
 
 class Model(_Entry):
@@ -185,29 +198,23 @@ class Translator(_Entry):
     model: str | None = None
 
 
-class HubEncoder(StrictModel):
+class HubEncoder(_FromHub):
     """An encoder of texts that transformers loads.
 
     Attributes:
         id, revision: name and whole commit on the hub, or the absolute path of a folder and None.
         prefix: what the model was trained to see before a text.
         licence: of the weights.
-        note: optional.
+        note, local_files_only, trust_remote_code, safetensors_only: optional.
     """
 
     id: str
     revision: str | None
     prefix: str
-    licence: str
-    note: str | None = None
 
     @model_validator(mode="after")
     def _pinned(self) -> HubEncoder:
-        if not hub.is_pinned(self.id, self.revision):
-            raise wrong(
-                f"`revision` {self.revision or 'null'} is no commit, so the weights behind {self.id} may change",
-                "write the commit's 40 digits as the hub shows them, or the absolute path of a folder as `id`",
-            )
+        self.check_pinned()
         return self
 
 

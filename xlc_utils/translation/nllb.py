@@ -219,25 +219,14 @@ class NllbTranslator:
         from transformers import AutoConfig, AutoTokenizer
 
         try:
-            config = AutoConfig.from_pretrained(self._model_id, **self._where)
-            tokenizer = AutoTokenizer.from_pretrained(self._model_id, **self._where)
+            config = AutoConfig.from_pretrained(self._model_id, **self._weights.where)
+            tokenizer = AutoTokenizer.from_pretrained(self._model_id, **self._weights.where)
             model = self._model_of(config, tokenizer)
         except Problem:
             raise
         except Exception as error:  # the hub, the network, the files: each has errors of its own
             raise self._not_loaded(error) from error
         self._tokenizer, self._model, self._vocabulary = tokenizer, model, config.vocab_size
-
-    @property
-    def _where(self) -> dict[str, Any]:
-        """Which files of the model, as transformers takes it."""
-        own = self._weights
-        only = {"local_files_only": own.local_files_only, "trust_remote_code": own.trust_remote_code}
-        return {"revision": own.revision or "main", **only}  # of a folder it is not looked at
-
-    @property
-    def _use_safetensors(self) -> bool | None:
-        return True if self._weights.safetensors_only else None  # None: whichever there is
 
     def _model_of(self, config, tokenizer) -> Any:
         """What `_generated` decodes with."""
@@ -251,7 +240,11 @@ class NllbTranslator:
             _mend_experts()
         placed = {"dtype": self._dtype, "device_map": device_map}
         model = AutoModelForSeq2SeqLM.from_pretrained(
-            self._model_id, config=config, use_safetensors=self._use_safetensors, **placed, **self._where
+            self._model_id,
+            config=config,
+            use_safetensors=self._weights.use_safetensors,
+            **placed,
+            **self._weights.where,
         )
         # Nothing of the checkpoint's own preferences, a beam or a length, may enter.
         model.generation_config = GenerationConfig(

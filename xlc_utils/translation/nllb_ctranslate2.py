@@ -59,7 +59,7 @@ class CTranslate2Translator(NllbTranslator):
         if folder.is_dir():
             version = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in sorted(folder.iterdir())]
         else:
-            version = Path(cached_file(self._model_id, "config.json", **self._where)).parent.name  # the commit
+            version = Path(cached_file(self._model_id, "config.json", **self._weights.where)).parent.name  # the commit
         what = json.dumps([self._model_id, version, self._quantization])
         key = hashlib.sha256(what.encode()).hexdigest()[:16]
         return cache_folder("ctranslate2", f"{folder.name}-{self._quantization}-{key}")
@@ -74,7 +74,7 @@ class CTranslate2Translator(NllbTranslator):
             def load_tokenizer(self, tokenizer_class, model_name_or_path, **kwargs):
                 return tokenizer_class.from_pretrained(model_name_or_path, **where)
 
-        where = {**self._where, "use_safetensors": self._use_safetensors}
+        where = {**self._weights.where, "use_safetensors": self._weights.use_safetensors}
         log.info("translator %s: converting %s to CTranslate2, once", self.name, self._model_id)
         Converter(self._model_id, revision=self._weights.revision).convert(str(folder), quantization=self._quantization)
 
