@@ -13,7 +13,7 @@ params=${1:-params/smoke.yaml}
 project=$(cd "$(dirname "$0")/.." && pwd)
 xlc=${XLC:-xlc}
 host=$(hostname -s)
-slurm=$(mktemp -d /var/tmp/xlc-slurm.XXXXXX)
+slurm=$(mktemp -d -t xlc-slurm.XXXXXX)
 chmod 755 "$slurm"
 mkdir "$slurm/etc" "$slurm/state" "$slurm/spool" "$slurm/log" "$slurm/project"
 # Snakemake takes SLURM_CONF from the environment of its jobs, so the file has to be where Slurm looks by itself.

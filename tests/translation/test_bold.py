@@ -81,7 +81,9 @@ def test_into_a_language_without_spaces():
     assert marked("植物は光から食物を作ります。", [("**", "光。")]) == "植物は**光**から食物を作ります。"
 
 
-@pytest.mark.parametrize("text", ["2 ** 3", "a ** b ** c", "**", "** **", "un * solo", "snake_case_name", "***"])
+@pytest.mark.parametrize(
+    "text", ["2 ** 3", "a ** b ** c", "**", "** **", "un * solo", "snake_case_name", "my__own__name", "***"]
+)
 def test_what_is_not_bold_stays(text: str):
     assert unmarked(text) == (text, [])
 

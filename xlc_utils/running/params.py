@@ -61,9 +61,7 @@ class Params(StrictModel):
     fidelity_trust_bad: Share = 0.05
     fidelity_use_bad: Share = 0.2
     sheets_a_language: Count = 1  # of ten items, drawn for people in each language; of dialogues too (06)
-    raters: int = Field(
-        default=1, ge=1
-    )  # how many people rate each sheet: agreement needs two (paper A: 1, paper B: 3)
+    raters: int = Field(default=1, ge=1)  # people a sheet; agreement needs two (paper A: 1, paper B: 3)
 
     # 04 information
     claim_extractor: str = "sentences"

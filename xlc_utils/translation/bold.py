@@ -8,7 +8,10 @@ from dataclasses import replace
 
 from xlc_utils.translation.translators import Translation, Translator
 
-_BOLD = re.compile(r"(?P<mark>\*\*|__)(?=\S)(?P<phrase>(?:(?!(?P=mark)).)+)(?<=\S)(?P=mark)", re.DOTALL)
+# Underscores inside a word are part of it: my__own__name.
+_BOLD = re.compile(
+    r"(?P<mark>\*\*|(?<!\w)__)(?=\S)(?P<phrase>(?:(?!(?P=mark)).)+)(?<=\S)(?P=mark)(?:(?<=\*)|(?!\w))", re.DOTALL
+)
 _STOPS = " .。．｡।۔…"  # a phrase translated by itself may be given a full stop
 
 
