@@ -388,6 +388,31 @@ def test_a_failure_of_another_process_is_asked_by_this_one(record: Record):
     assert [r.text for r in said] == ["Q"] and waited == ["1 are asked by another process", ""]
 
 
+def test_nothing_stays_claimed_after_a_failure(tmp_path: Path, endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch):
+    """Not even what was about to be claimed when the disk was full: the same kernel may go on."""
+    record, claim = Record(tmp_path / "calls.sqlite"), Record.claim
+    claiming = threading.Event()
+
+    def slow(self, keys, *arguments):
+        if claiming.is_set() or len(endpoint.requests):
+            claiming.set()
+            time.sleep(0.3)
+        return claim(self, keys, *arguments)
+
+    def full(*arguments):
+        assert claiming.wait(10)
+        raise Problem("calls.sqlite", "the disk is full", "free some space")
+
+    endpoint.otherwise = echo
+    monkeypatch.setattr(Record, "claim", slow)
+    monkeypatch.setattr(record, "put", full)
+    backend = OpenAIBackend("m", IDENTITY, "m", [endpoint.url], concurrency=4)
+    with pytest.raises(Problem, match="disk is full"):
+        model_of(record, backend).complete(chats(*map(str, range(120))), GREEDY)
+    time.sleep(0.6)
+    assert record._rows("select count(*) from claims") == [(0,)]
+
+
 # ---- what is asked again, and when it is enough ----------------------------------------------------------------------
 def test_refusals_are_asked_again_if_told_so(record: Record):
     backend = Backend(a=[reply("no", Outcome.REFUSED), reply("no!", Outcome.REFUSED)])

@@ -96,7 +96,6 @@ class Record:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
             self._db.execute("pragma journal_mode=wal")
-            self._db.execute("pragma synchronous=full")
             self._db.executescript(SCHEMA)
             self.repaired = self._dropped()
         except (sqlite3.DatabaseError, OSError) as error:
@@ -170,7 +169,7 @@ class Record:
         """
         marks, kept = ",".join("?" * len(keys)), sorted(set(KEPT) - set(again))
         answered = f"select key from calls where key in ({marks}) and outcome in ({','.join('?' * len(kept))})"
-        with self._transaction() as db:
+        with self._transaction(durable=False) as db:
             for (other,) in db.execute("select distinct owner from claims where owner != ?", (owner,)).fetchall():
                 if not _lives(other):
                     db.execute("delete from claims where owner = ?", (other,))
@@ -182,7 +181,7 @@ class Record:
 
     def release(self, owner: str) -> None:
         """Gives up all that ``owner`` claims."""
-        with self._transaction() as db:
+        with self._transaction(durable=False) as db:
             db.execute("delete from claims where owner = ?", (owner,))
 
     def put(self, calls: Sequence[Call], again: Iterable[str] = ()) -> bool:
@@ -205,11 +204,17 @@ class Record:
         return written < len(rows)
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, on the disk when this ends; rolled back after an error."""
+    def _transaction(self, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction, rolled back after an error.
+
+        Args:
+            durable: it is on the disk when this ends. Otherwise other processes see it, which a kill does not undo,
+                but a power cut may.
+        """
         try:
             with self._lock:
                 try:
+                    self._db.execute(f"pragma synchronous={'full' if durable else 'normal'}")
                     self._db.execute("begin immediate")
                     yield self._db
                     self._db.execute("commit")
@@ -462,13 +467,21 @@ class _Asking:
         """Asks what nobody else has claimed."""
         backend, sent = self._model.backend(), []
         chats = dict(self._left)
+        keys = list(chats)
+        parts = [keys[start : start + CLAIMED_AT_ONCE] for start in range(0, len(keys), CLAIMED_AT_ONCE)]
+
+        def claim(part: list[str]) -> list[str]:
+            return self._record.claim(part, self._owner, self._model.again)
 
         def claimed() -> Iterator[Chat]:
-            for start in range(0, len(keys), CLAIMED_AT_ONCE):
-                part = keys[start : start + CLAIMED_AT_ONCE]
+            coming = ahead.submit(claim, parts[0])
+            for following in (*parts[1:], []):
+                mine = coming.result()
                 if self._give_up_at is not None:
                     return
-                for key in self._record.claim(part, self._owner, self._model.again):
+                if following:
+                    coming = ahead.submit(claim, following)
+                for key in mine:
                     in_flight = len(sent) - (len(keys) - len(self._left))
                     allowed = self._model.budget.allows(self._model.name, in_flight, chats[key], self._sampling)
                     if not allowed or self._give_up_at is not None:
@@ -476,8 +489,9 @@ class _Asking:
                     sent.append(key)
                     yield chats.pop(key)
 
-        keys = list(chats)
-        with contextlib.closing(backend.ask(claimed(), self._sampling)) as batches:
+        # Claims come one part ahead, from a thread of their own: whoever sends need not wait while replies are written.
+        # It ends before this does, so that nothing is claimed after `run` has given all up.
+        with ThreadPoolExecutor(1) as ahead, contextlib.closing(backend.ask(claimed(), self._sampling)) as batches:
             for batch in batches:
                 self._keep([(sent[index], reply) for index, reply in batch])
                 waiting = backend.waiting()
