@@ -30,11 +30,15 @@ def write_notebook(root: Path, name: str, *cells: str, parameters: str = 'run_na
 
 def xlc(root: Path, *arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen:
     """Starts the command on the project in `root`."""
+    return command(root, "xlc_utils.cli", *arguments, cwd=cwd, **environment)
+
+
+def command(root: Path, module: str, *arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen:
+    """Starts a module of Python on the project in `root`."""
     paths = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
     env = {**os.environ, "PYTHONPATH": paths, "XLC_ROOT": str(root), **environment}
-    command = [sys.executable, "-m", "xlc_utils.cli", *arguments]
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=cwd or root, env=env, text=True, **streams)
+    return subprocess.Popen([sys.executable, "-m", module, *arguments], cwd=cwd or root, env=env, text=True, **streams)
 
 
 def ended(process: subprocess.Popen, seconds: float = SECONDS_LIMIT) -> tuple[int, str, str]:
