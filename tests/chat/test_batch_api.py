@@ -199,6 +199,13 @@ def test_many_requests_go_in_several_files(endpoint, batches, tmp_path, monkeypa
     assert [len(batches.files[batch["input_file_id"]]) for batch in batches.batches] == [2, 1]
 
 
+def test_who_waits_because_the_endpoint_says_so_can_be_stopped(endpoint, batches, tmp_path):
+    endpoint.script = [Answer({}, status=429, headers={"Retry-After": "60"})]
+    asking = model_of(endpoint, tmp_path).backend().ask(CHATS, Sampling())
+    assert next(asking) == next(asking) == [] and len(endpoint.requests) == 1
+    asking.close()
+
+
 def test_a_wrong_key_is_told_at_once_and_503_is_asked_again(endpoint, batches, tmp_path):
     endpoint.script = [Answer({"error": {"message": f"bad key {KEY}"}}, status=401)]
     with pytest.raises(Problem, match=r"HTTP 401 .*check the key in TOY_KEY") as caught:

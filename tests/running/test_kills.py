@@ -1,7 +1,7 @@
 """kill -9 at random moments: nothing that was answered is lost, and the tables come out as if nothing had happened.
 
-Killed are `xlc run`, a papermill that somebody started by hand, and the kernel of either. XLC_KILLS=200, as in CI, tries
-so many points (half an hour on two cores); the suite itself tries one.
+Killed are `xlc run`, a papermill that somebody started by hand, and the kernel of either. XLC_KILLS=200, as in CI,
+tries so many points (half an hour on two cores); the suite itself tries one.
 """
 
 from __future__ import annotations

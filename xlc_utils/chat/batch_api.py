@@ -11,9 +11,9 @@ import json
 import time
 import weakref
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
 from xlc_utils.chat.connection import CONNECT_SECONDS, close_all, takes_proxy
@@ -28,6 +28,10 @@ MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000  # of one file; the API takes 20
 MAX_SUBMISSIONS = 3  # of one request; then what expired or failed is that call's error
 SECONDS_BETWEEN_POLLS = 30.0
 ENDED = ("completed", "failed", "expired", "cancelled")
+
+#: What takes its time yields empty lists meanwhile, as `Backend.ask` does: whoever asks may stop then.
+T = TypeVar("T")
+Waiting = Generator[list, None, T]
 
 
 class BatchBackend(OpenAIBackend):
@@ -53,14 +57,14 @@ class BatchBackend(OpenAIBackend):
         left = {call_key(self.identity, chat, sampling): (i, chat) for i, chat in enumerate(chats)}
         submissions: Counter[str] = Counter()
         self._batches = {}
-        under_way = self._resumed(left)
+        under_way = yield from self._resumed(left)
         while left:
             on_their_way = {key for keys in under_way.values() for key in keys}
             new = {key: chat for key, (_, chat) in left.items() if key not in on_their_way}
             submissions.update(new.keys())
-            under_way |= self._submitted(new, sampling)
+            under_way |= yield from self._submitted(new, sampling)
             file = yield from self._ended(list(under_way))
-            answered, failed = self._results(file, under_way.pop(file))
+            answered, failed = yield from self._results(file, under_way.pop(file))
             last = {key: why for key, why in failed.items() if submissions[key] >= MAX_SUBMISSIONS}
             answered |= {key: Reply("", Outcome.ERROR, detail=why) for key, why in last.items()}
             yield [
@@ -85,26 +89,26 @@ class BatchBackend(OpenAIBackend):
         return ", ".join(f"{b.id} {b.status}, {_done(b)} answered" for b in shown if b.status not in ENDED)
 
     # ---- submitting --------------------------------------------------------------------------------------------------
-    def _resumed(self, wanted: Iterable[str]) -> dict[str, list[str]]:
+    def _resumed(self, wanted: Iterable[str]) -> Waiting[dict[str, list[str]]]:
         """The keys of batches of an earlier run that hold some of those wanted, by file."""
         found, wanted = {}, set(wanted)
         for file, parts in self._record.notes("batch").items():
             note = {name: value for part in parts for name, value in part.items()}
             if note["model"] == self.name and not wanted.isdisjoint(note["keys"]):
-                batch = self._call(lambda client, attempt, file=file: _batch_of(client, file))
-                self._batches[file] = batch or self._create(file, note["path"])
+                batch = yield from self._call(lambda client, attempt, file=file: _batch_of(client, file))
+                self._batches[file] = batch or (yield from self._create(file, note["path"]))
                 found[file] = note["keys"]
         return found
 
-    def _submitted(self, chats: dict[str, Chat], sampling: Sampling) -> dict[str, list[str]]:
+    def _submitted(self, chats: dict[str, Chat], sampling: Sampling) -> Waiting[dict[str, list[str]]]:
         """Submits requests; their keys by file."""
         found = {}
         for path, lines in self._files(chats, sampling):
             content = {"file": ("batch.jsonl", b"".join(lines.values())), "purpose": "batch"}
-            made = self._call(lambda client, attempt, content=content: client.files.create(**content))
+            made = yield from self._call(lambda client, attempt, content=content: client.files.create(**content))
             note = {"model": self.name, "path": path, "keys": list(lines)}
             self._record.note("batch", made.id, note)  # before it is submitted: a kill right after must not lose it
-            self._batches[made.id] = self._create(made.id, path)
+            self._batches[made.id] = yield from self._create(made.id, path)
             found[made.id] = note["keys"]
         return found
 
@@ -125,36 +129,34 @@ class BatchBackend(OpenAIBackend):
         if lines:
             yield path, lines
 
-    def _create(self, file: str, path: str):
+    def _create(self, file: str, path: str) -> Waiting[Any]:
         async def create(client, attempt: int):
             # Of an attempt that broke off nobody knows whether it arrived.
             known = await _batch_of(client, file) if attempt > 1 else None
             submitted = {"input_file_id": file, "endpoint": f"/v1{path}", "completion_window": "24h"}
             return known or await client.batches.create(**submitted)
 
-        return self._call(create)
+        return (yield from self._call(create))
 
     # ---- waiting and reading -----------------------------------------------------------------------------------------
-    def _ended(self, files: list[str]):
+    def _ended(self, files: list[str]) -> Waiting[str]:
         """Waits for one of the batches to end; its file."""
         while True:
             for file in files:
                 number = self._batches[file].id
-                self._batches[file] = self._call(lambda client, attempt, n=number: client.batches.retrieve(n))
-                if self._batches[file].status in ENDED:
+                batch = yield from self._call(lambda client, attempt, n=number: client.batches.retrieve(n))
+                self._batches[file] = batch
+                if batch.status in ENDED:
                     return file
-            until = time.monotonic() + SECONDS_BETWEEN_POLLS
-            while (wait := until - time.monotonic()) > 0:
-                yield []
-                time.sleep(min(1.0, wait))
+            yield from _pause(SECONDS_BETWEEN_POLLS)
 
-    def _results(self, file: str, keys: list[str]) -> tuple[dict[str, Reply], dict[str, str]]:
+    def _results(self, file: str, keys: list[str]) -> Waiting[tuple[dict[str, Reply], dict[str, str]]]:
         """The replies of an ended batch by key, and why there is none yet of the others."""
         batch, answered = self._batches[file], {}
         failed = dict.fromkeys(keys, f"the batch ended ({batch.status}) without an answer to it")
         for number in filter(None, (batch.output_file_id, batch.error_file_id)):
-            content = self._call(lambda client, attempt, n=number: client.files.content(n)).content
-            for line in content.splitlines():
+            content = yield from self._call(lambda client, attempt, n=number: client.files.content(n))
+            for line in content.content.splitlines():
                 key, reply, why = self._read(line)
                 if key in failed and reply is not None:
                     answered[key] = reply
@@ -192,7 +194,7 @@ class BatchBackend(OpenAIBackend):
             "see to it and run again, which submits what is not answered; or take `batch` out of its entry",
         )
 
-    def _call(self, make: Callable[[Any, int], Awaitable[Any]]) -> Any:
+    def _call(self, make: Callable[[Any, int], Awaitable[Any]]) -> Waiting[Any]:
         """The result of a request about batches or files, repeated while that may help.
 
         Args:
@@ -216,7 +218,15 @@ class BatchBackend(OpenAIBackend):
                 pause = retry_after(error.response.headers) or 0.0
                 if pause > LONGEST_PAUSE:
                     raise self._long_pause(server, pause, error.message) from None
-            time.sleep(max(pause, backoff(attempt)))
+            yield from _pause(max(pause, backoff(attempt)))
+
+
+def _pause(seconds: float) -> Iterator[list]:
+    """Yields nothing, about once a second, until the time is over."""
+    until = time.monotonic() + seconds
+    while (wait := until - time.monotonic()) > 0:
+        yield []
+        time.sleep(min(1.0, wait))
 
 
 async def _awaited(make, client, attempt: int) -> Any:
