@@ -210,6 +210,42 @@ def test_a_grammar_forces_the_text_and_logprobs_come_with_it(backend):
 
 
 @pytest.mark.models
+def test_a_forced_text_has_the_probabilities_of_what_the_model_would_say_freely(backend):
+    start, claim = "Plants are green.\n\nIn short:", " Chlorophyll absorbs light."
+    [reply] = answers(backend, [Chat(completion=start, forced=claim)], Sampling(logprobs=1))
+    assert (reply.text, reply.outcome) == (claim.strip(), Outcome.OK)
+    pieces = [token for token, _, _ in reply.logprobs]
+    assert "".join(pieces) == claim and len(pieces) < len(claim) / 3, "in the model's own tokens, without the end"
+    for k, (piece, logprob, _) in enumerate(reply.logprobs[:2]):
+        before = Chat(completion=start + "".join(pieces[:k]))
+        [(_, _, alternatives)] = answers(backend, [before], Sampling(max_tokens=1, logprobs=5000))[0].logprobs
+        assert dict(alternatives)[piece] == pytest.approx(logprob, abs=0.05)
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    "text", [" 5 – 6 °C, a café.", " of \u200b\u200bthe.", " ÿő ẅ “x” \\ y", " 日本語です。", " 😀 smile."]
+)
+def test_any_text_can_be_forced(backend, text: str):
+    [reply] = answers(backend, [Chat(completion="In short:", forced=text)], Sampling(logprobs=1))
+    assert (reply.outcome, reply.text, reply.detail) == (Outcome.OK, text.strip(), "")
+    assert "".join(token for token, _, _ in reply.logprobs) == text
+
+
+@pytest.mark.models
+def test_a_chat_whose_beginning_is_shared_is_answered_as_any_other(backend):
+    text = "Decide.\n\nText: The sky is blue.\n\nClaim:"
+    chats = [Chat.user(f"{text} {c}", shared=len(text)) for c in ("The sky is red.", "The sky is blue.")]
+    sampling = Sampling(max_tokens=3, logprobs=2)
+    first = answers(backend, chats, sampling)
+    assert any(head.endswith(text) for head in backend._heads.values()), "no state was saved"
+    again = answers(backend, chats[::-1], sampling)[::-1]
+    assert [(r.text, r.logprobs) for r in again] == [(r.text, r.logprobs) for r in first]
+    alone = answers(backend, [Chat.user(c.messages[0][1]) for c in chats], sampling)
+    assert [r.text for r in alone] == [r.text for r in first]
+
+
+@pytest.mark.models
 def test_a_schema_forces_the_form(backend):
     schema = '{"type": "object", "properties": {"claims": {"type": "array"}}, "required": ["claims"]}'
     [reply] = answers(backend, [Chat.user("Reply in JSON.")], Sampling(max_tokens=30, json_schema=schema))

@@ -83,6 +83,13 @@ def test_a_schema_and_logprobs_are_forwarded(endpoint: FakeEndpoint):
     assert sent["response_format"]["json_schema"]["schema"] == {"type": "object"}
 
 
+def test_a_reply_may_have_a_schema_of_its_own(endpoint: FakeEndpoint):
+    own = Chat.user("q", json_schema='{"type": "array"}')
+    for chat, expected in ((own, "array"), (QUESTION, "object")):
+        one(endpoint, completion("[]"), chat=chat, json_schema='{"type": "object"}')
+        assert endpoint.requests[-1]["body"]["response_format"]["json_schema"]["schema"] == {"type": expected}
+
+
 def test_a_reasoning_model_gets_neither_temperature_nor_max_tokens(endpoint: FakeEndpoint):
     one(endpoint, completion(), reasoning_effort="low", max_tokens=9, temperature=0.5)
     asked(backend_of(endpoint, reasoning_effort="high"), QUESTION)

@@ -105,6 +105,9 @@ def test_the_key_tells_requests_apart_and_knows_equal_ones():
         (IDENTITY, Chat(messages=(("assistant", "q"),))),
         (IDENTITY, Chat(messages=(("user", "q"), ("user", "")))),
         (IDENTITY, Chat(completion="q")),
+        (IDENTITY, Chat(completion="q", forced=" a")),
+        (IDENTITY, Chat(completion="q", forced=" b")),
+        (IDENTITY, Chat.user("q", json_schema="{}")),
         (IDENTITY, Chat()),
         ({**IDENTITY, "revision": "2"}, Chat.user("q")),
     ]
@@ -112,7 +115,7 @@ def test_the_key_tells_requests_apart_and_knows_equal_ones():
     assert call_key(IDENTITY, Chat.user("q"), GREEDY) == call_key(
         dict(reversed(IDENTITY.items())), Chat.user("q"), Sampling()
     )
-    who = Chat.user("q", language="es", prompt_id="astronomy-01")
+    who = Chat.user("q", language="es", prompt_id="astronomy-01", shared=1)
     assert call_key(IDENTITY, who, GREEDY) == call_key(IDENTITY, Chat.user("q"), GREEDY)
 
 

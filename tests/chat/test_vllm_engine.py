@@ -145,10 +145,12 @@ def test_how_a_request_is_decoded(vllm):
     schema = {"type": "object"}
     asked(made(), [Chat.user("a")], max_tokens=5, top_p=0.9, stop=("\n",), logprobs=2, json_schema=json.dumps(schema))
     asked(made(), [Chat.user("a")], grammar="root ::= [0-9]")
+    asked(made(), [Chat.user("a", json_schema='{"type": "array"}')], json_schema=json.dumps(schema))
     sent = LLM.made[0].asked[0][2]
     assert (sent.max_tokens, sent.temperature, sent.top_p, sent.stop, sent.logprobs) == (5, 0.0, 0.9, ["\n"], 2)
     assert sent.structured_outputs.json == schema
     assert LLM.made[1].asked[0][2].structured_outputs.grammar == "root ::= [0-9]"
+    assert LLM.made[2].asked[0][2].structured_outputs.json == {"type": "array"}, "of this chat"
 
 
 def test_every_ending_is_an_outcome(vllm):

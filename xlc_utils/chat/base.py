@@ -17,7 +17,10 @@ class Chat:
 
     ``language`` and ``prompt_id`` say what is asked; a replayed system finds its stored answer by them, and no
     other backend looks at them. ``private``: it holds text that may not be passed on, so the record keeps the reply and
-    not the request.
+    not the request. ``json_schema``: of this reply, where a batch has not one for all (`Sampling`). ``forced``: what
+    the model has to continue ``completion`` with, where its probability is all that is wanted; only embedded models can
+    be held to it. ``shared``: how many characters of the last message further chats begin with too; a server may keep
+    its state after them. It changes no reply and is in no key.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -25,6 +28,9 @@ class Chat:
     language: str | None = None
     prompt_id: str | None = None
     private: bool = False
+    json_schema: str | None = None
+    forced: str | None = None
+    shared: int = 0
 
     @classmethod
     def user(cls, text: str, system: str | None = None, **who: Any) -> Chat:
@@ -97,6 +103,7 @@ class ChatModel(Protocol):
 def call_key(identity: dict[str, Any], chat: Chat, sampling: Sampling) -> str:
     """SHA-256 of all that determines a reply: the model's identity, what is asked, how it is decoded."""
     asked = {"messages": chat.messages, "completion": chat.completion}
+    asked |= {name: own for name in ("json_schema", "forced") if (own := getattr(chat, name)) is not None}
     what = {"model": identity, "chat": asked, "sampling": vars(sampling)}
     return hashlib.sha256(json.dumps(what, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 

@@ -14,7 +14,9 @@ import os
 import shutil
 import sys
 import urllib.request
+from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 from xlc_utils.chat.base import Chat, Reply, Sampling
@@ -123,9 +125,10 @@ def _quiet():
 class EmbeddedBackend(OpenAIBackend):
     """One server a core (at most four), each with one thread and one slot; requests go to whichever is idle.
 
-    Few-shot prompts share all but their last paragraph. A server keeps its state after that shared part and goes back
-    to it before each request, which saves most of the work. Leaving the reuse to llama.cpp would save as much, but how
-    much it reuses depends on the request before, and with it the rounding, and now and then a word of the reply.
+    Few-shot prompts share all but their last paragraph, and a chat says what it shares. A server keeps its state after
+    that shared part and goes back to it before each request, which saves most of the work. Leaving the reuse to
+    llama.cpp would save as much, but how much it reuses depends on the request before, and with it the rounding, and
+    now and then a word of the reply.
 
     Args:
         name, identity: see `OpenAIBackend`.
@@ -144,9 +147,17 @@ class EmbeddedBackend(OpenAIBackend):
         super().__init__(name, identity, name, urls, concurrency=1, extra_body={"cache_prompt": True})
 
     async def _attempt(self, server, chat: Chat, sampling: Sampling) -> Reply:
-        head, _, _ = (chat.completion or "").rpartition("\n\n")
-        await asyncio.to_thread(self._go_to, server.url.removesuffix("/v1"), head + "\n\n" if head else "")
-        return await super()._attempt(server, chat, sampling)
+        address = server.url.removesuffix("/v1")
+        head = await asyncio.to_thread(_shared_part, address, chat)
+        await asyncio.to_thread(self._go_to, address, head)
+        if chat.forced is None:
+            return await super()._attempt(server, chat, sampling)
+        body = {"content": chat.forced, "add_special": False, "parse_special": False, "with_pieces": True}
+        tokens = json.loads(await asyncio.to_thread(_posted, f"{address}/tokenize", body) or "{}").get("tokens", [])
+        held = replace(sampling, grammar=_only(tokens), max_tokens=4 * len(tokens) + 8)
+        reply = await super()._attempt(server, chat, held)
+        ended = bool(reply.logprobs) and not reply.logprobs[-1][0]  # the end of the text is no part of it
+        return replace(reply, logprobs=reply.logprobs[:-1] if ended else reply.logprobs)
 
     def _go_to(self, server: str, head: str) -> None:
         """Puts a server into its state after ``head``, computed once and then read back."""
@@ -177,11 +188,42 @@ def _server(path: Path, context: int, states: str):
     return xllamacpp.Server(params)
 
 
+def _only(tokens: list[dict]) -> str:
+    """A grammar of one text in the tokens that the model has for it: of a grammar of characters it would take whichever
+    piece is likeliest next. Characters that are divided over tokens have to stay characters: llama.cpp loses its place
+    in a sequence of such tokens."""
+    parts = []
+    for whole, run in groupby(tokens, key=lambda token: isinstance(token["piece"], str)):
+        if whole:
+            parts += [f"<[{token['id']}]>" for token in run]
+        else:
+            parts.append(json.dumps(bytes(b for token in run for b in token["piece"]).decode(), ensure_ascii=False))
+    return "root ::= " + " ".join(parts)
+
+
+def _shared_part(server: str, chat: Chat) -> str:
+    """The beginning of a request that others share, as the server will read it; empty if there is none."""
+    if chat.completion is not None:
+        head, gap, _ = chat.completion.rpartition("\n\n")
+        return head + gap
+    if not chat.shared:
+        return ""
+    messages = [{"role": role, "content": content} for role, content in chat.messages]
+    prompt = json.loads(_posted(f"{server}/apply-template", {"messages": messages}) or "{}").get("prompt", "")
+    before, found, _ = prompt.partition(chat.messages[-1][1][: chat.shared])
+    return before + found if found else ""
+
+
 def _done(url: str, body: dict) -> bool:
-    """Whether the server did it. If not (a head too long, a full disk), the request itself will show what is wrong."""
+    return _posted(url, body) is not None
+
+
+def _posted(url: str, body: dict) -> bytes | None:
+    """What the server answers; None if it did not do it. If so (a head too long, a full disk), the request itself will
+    show what is wrong."""
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=600):
-            return True
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=600) as answer:
+            return answer.read()
     except OSError:
-        return False
+        return None

@@ -245,8 +245,8 @@ class OpenAIBackend:
             return "/completions", body | {"prompt": chat.completion}
         if sampling.logprobs:
             body |= {"logprobs": True, "top_logprobs": sampling.logprobs}
-        if sampling.json_schema:
-            schema = {"name": "reply", "strict": True, "schema": json.loads(sampling.json_schema)}
+        if json_schema := chat.json_schema or sampling.json_schema:
+            schema = {"name": "reply", "strict": True, "schema": json.loads(json_schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         effort = sampling.reasoning_effort or self._effort
         if effort:

@@ -71,7 +71,7 @@ class Call:
     @property
     def request(self) -> str:
         """JSON of what determines the reply, but for the text of a private chat."""
-        chat = replace(self.chat, messages=(), completion=None) if self.chat.private else self.chat
+        chat = replace(self.chat, messages=(), completion=None, forced=None) if self.chat.private else self.chat
         asked = {"model_identity": self.identity, "chat": vars(chat), "sampling": vars(self.sampling)}
         return json.dumps(asked, ensure_ascii=False)
 

@@ -138,8 +138,8 @@ def sampling_parameters(chat: Chat, sampling: Sampling):
     from vllm.sampling_params import StructuredOutputsParams
 
     form = None
-    if sampling.json_schema:
-        form = StructuredOutputsParams(json=json.loads(sampling.json_schema))
+    if json_schema := chat.json_schema or sampling.json_schema:
+        form = StructuredOutputsParams(json=json.loads(json_schema))
     elif sampling.grammar:
         form = StructuredOutputsParams(grammar=sampling.grammar)
     return SamplingParams(
