@@ -167,6 +167,7 @@ def test_04_judges_an_answer_in_its_own_language_by_its_own_outcome(root: Path):
             toy=False,
         ),
         "answers": {"m": translations},
+        "scores": scores.evaluate_answers(translations, SentenceClaims(), verifier)[2].assign(model="m"),
         "by_language": pd.DataFrame({"model": ["m"], "language": ["es"], "value": [float("nan")]}),
         "tables": SimpleNamespace(save_table=lambda run, name, frame, *_, **__: saved.append(frame)),
         "verifier": verifier,
@@ -179,6 +180,7 @@ def test_04_judges_an_answer_in_its_own_language_by_its_own_outcome(root: Path):
     )
     [frame] = saved
     assert frame["original"].tolist() == [pytest.approx(0.5)], "F 1 and F 0"
+    assert frame[["n", "error", "scored", "scored_original"]].to_numpy().tolist() == [[2, 2, 0, 2]]
 
 
 # ---- that they run ---------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def development(root) -> pd.DataFrame:
     known = {c: {"astronomy-01": prompts.known_answers(root, c)["astronomy-01"]} for c in codes}
     texts = [{"prompt_id": "astronomy-01", "language": c, "english": known[c]["astronomy-01"].text()} for c in codes]
     none = pd.DataFrame(columns=["prompt_id", "language", "source", "text"])
-    pairs = known_pairs(known, prompts.facts(root), pd.DataFrame(texts), none)
+    pairs = known_pairs(known, prompts.facts(root), pd.DataFrame(texts).assign(outcome="ok"), none)
     return pairs[pairs["text"] == "untranslated"].reset_index(drop=True)
 
 

@@ -117,8 +117,12 @@ def test_a_translators_failure_is_not_the_answers():
 def test_by_language_pairs_the_same_cells():
     one = pd.DataFrame({"model": ["m", "m"], "language": ["hi", "ja"], "value": [0.2, 0.4]})
     two = pd.DataFrame({"model": ["m", "m"], "language": ["ja", "hi"], "value": [0.5, 0.1]})
-    found = by_language(one, two).set_index("language")["difference"]
-    assert found.to_dict() == {"hi": pytest.approx(-0.1), "ja": pytest.approx(0.1)}
+    scores = pd.DataFrame({"model": "m", "language": ["hi", "hi", "ja"], "outcome": ["ok", "error", "ok"]})
+    scores, own = scores.assign(scored=[True, False, True]), scores.assign(scored=True)
+    found = by_language(one, two, scores, own).set_index("language")
+    assert found["difference"].to_dict() == {"hi": pytest.approx(-0.1), "ja": pytest.approx(0.1)}
+    counts = found[["n", "ok", "error", "scored", "scored_original"]]
+    assert counts.loc["hi"].tolist() == [2, 1, 1, 1, 2] and counts.loc["ja"].tolist() == [1, 1, 0, 1, 1]
 
 
 @pytest.mark.parametrize(("asked", "questions"), [(["astronomy-02", "macroeconomics-01"], 2), (["astronomy-02"], 16)])

@@ -16,10 +16,13 @@ from xlc_utils.information.ruler import (
     auc,
     auc_interval,
     error_shares,
+    errors_table,
+    failed_answers,
     is_development,
     judged,
     known_pairs,
     known_texts,
+    one_a_question,
     ruler_table,
     units_table,
     without_claim,
@@ -116,7 +119,7 @@ def test_a_language_or_prompt_that_was_not_run_has_no_pairs(known: dict, facts: 
     some = pd.DataFrame(
         [("astronomy-01", "en", "x"), ("astronomy-01", "es", "y"), ("astronomy-02", "es", "z")],
         columns=["prompt_id", "language", "english"],
-    )
+    ).assign(outcome="ok")
     none = pd.DataFrame(columns=["prompt_id", "language", "source", "text"])
     found = known_pairs({c: known[c] for c in ("en", "es", "hi") if c in known}, facts, some, none)
     assert set(zip(found["prompt_id"], found["language"], strict=True)) <= {("astronomy-01", "es")}
@@ -241,10 +244,13 @@ def test_an_answer_without_a_verdict_has_no_error_and_the_ruler_counts_its_claim
     verifier = Said(True, False, True, False, None, None)
     errors = answer_errors(judged(pairs, verifier)).set_index("language")["error_f"]
     assert np.isnan(errors["hi"]) and errors["es"] == pytest.approx(1 / 2 - 2 / 3)
-    [row] = ruler_table(pairs, {"said": verifier}, 20, 0).to_dict("records")
+    [row] = ruler_table({"said": judged(pairs, verifier)}, 20, 0).to_dict("records")
     assert (row["claims"], row["ok"], row["unparsed"], row["scored"]) == (6, 4, 2, 4)
     assert row["mae_f"] == pytest.approx(abs(errors["es"])) and row["bias_f"] == pytest.approx(errors["es"])
     assert np.isnan(row["auc_low"]) and np.isnan(row["auc_high"]), "all claims are of one question"
+    by_language = errors_table({"said": judged(pairs, verifier)}).set_index("language")
+    assert by_language["error_f"].to_dict() == pytest.approx(errors.to_dict(), nan_ok=True)
+    assert by_language[["claims", "ok", "unparsed", "scored"]].to_numpy().tolist() == [[4, 4, 0, 4], [2, 0, 2, 0]]
 
 
 def test_known_sentences_without_a_translated_claim_are_counted(root, known, facts):
@@ -252,13 +258,41 @@ def test_known_sentences_without_a_translated_claim_are_counted(root, known, fac
     first, second, *others = [s.text for s in answer.sentences]
     rows = [(first, "T."), (second, ""), *((text, "T.") for text in others[1:])]  # one failed, one is not there
     sentences = pd.DataFrame(rows, columns=["source", "text"]).assign(prompt_id="astronomy-02", language="es")
-    whole = pd.DataFrame({"prompt_id": "astronomy-02", "language": ["en", "es"], "english": ["x", "y"]})
+    whole = {"prompt_id": "astronomy-02", "language": ["en", "es"], "english": ["x", "y"], "outcome": "ok"}
+    whole = pd.DataFrame(whole)
     found = known_pairs({c: known[c] for c in ("en", "es")}, facts, whole, sentences)
     precision = found[(found["direction"] == "precision") & (found["text"] == "translated")]
     assert set(precision["claim"]) == {"T."}, "an empty text claims nothing"
     assert without_claim(found) == (2, len(answer.sentences))
     untranslated_only = found.query("language == 'es' and text == 'untranslated'").assign(language="fr")
     assert without_claim(pd.concat([found, untranslated_only])) == (2, len(answer.sentences)), "not one that was asked"
+
+
+def test_an_answer_of_which_a_part_is_missing_is_left_out_whole_and_counted(known, facts):
+    codes, prompt_id = ("en", "es", "hi"), "astronomy-02"
+    some = {c: {prompt_id: known[c][prompt_id]} for c in codes}
+    rows = [(c, some[c][prompt_id].text(), "error" if c == "hi" else "ok") for c in codes]
+    whole = pd.DataFrame(rows, columns=["language", "english", "outcome"]).assign(prompt_id=prompt_id)
+    sentences = [(c, s.text, "T.") for c in codes for s in some[c][prompt_id].sentences]  # one of them failed in Hindi
+    sentences = pd.DataFrame(sentences, columns=["language", "source", "text"]).assign(prompt_id=prompt_id)
+    found = known_pairs(some, facts, whole, sentences)
+    assert set(found.query("text == 'translated'")["language"]) == {"es"}
+    assert set(found.query("text == 'untranslated'")["language"]) == {"es", "hi"}
+    assert failed_answers(whole) == [(prompt_id, "hi")]
+    yes = judged(found, Said(*[True] * len(found)))
+    table = ruler_table({"said": yes}, 20, 0, [*failed_answers(whole), ("astronomy-01", "es")])
+    counted = table.set_index("text")[["answers", "answers_failed"]]
+    assert counted.loc["translated"].tolist() == [1, 1] and counted.loc["untranslated"].tolist() == [2, 0]
+
+
+def test_one_answer_a_question_goes_through_the_languages(pairs: pd.DataFrame):
+    some = one_a_question(pairs)
+    answers = some[["prompt_id", "language"]].drop_duplicates()
+    assert len(answers) == answers["prompt_id"].nunique() == 16
+    for _, half in answers.groupby(answers["prompt_id"].map(is_development)):
+        assert half["language"].nunique() == min(8, pairs["language"].nunique())
+    whole = pairs.merge(answers)
+    assert len(some) == len(whole) and set(some["text"]) == {"translated", "untranslated"}
 
 
 def test_an_evaluator_that_is_always_right_has_no_error(pairs: pd.DataFrame):
@@ -296,7 +330,7 @@ def test_evaluators_are_ranked_by_what_is_true():
     constant = Pairwise("constant", lambda t, r: 0.5)
     found = against_truth(answers, [right, wrong, constant]).set_index("evaluator")
     assert found.loc["right", "spearman"] == 1 and found.loc["wrong", "spearman"] == -1
-    assert np.isnan(found.loc["constant", "spearman"]) and found.loc["right", "answers"] == 3
+    assert np.isnan(found.loc["constant", "spearman"]) and found.loc["right", ["answers", "scored"]].tolist() == [4, 3]
     assert found.loc["right", "mean"] == pytest.approx(0.5) == found.loc["right", "true_f"]
 
 
@@ -305,14 +339,40 @@ def test_agreement_of_the_two_units_by_hand():
     truth = [True, True, False, False]
     pairs = pd.DataFrame({"prompt_id": "p", "language": "es", "text": "t", "direction": "recall", "supported": truth})
     pairs = pairs.assign(claim="c", reference="r")
-    found = units_table(pairs, {"claim": Said(True, True, False, True), "answer": Said(True, False, False, None)})
+    units = {"claim": Said(True, True, False, True), "answer": Said(True, False, False, None)}
+    found = units_table(pairs, units, 20, 0)
     by = found.set_index("unit")
-    assert by["unparsed"].to_dict() == {"claim": 0, "answer": 1}
+    assert by["unparsed"].to_dict() == {"claim": 0, "answer": 1} and set(by["claims"]) == {4}
+    assert (by["ok"] + by["unparsed"] == by["claims"]).all() and (by["scored"] == by["ok"]).all()
     assert by["accuracy"].to_dict() == {"claim": 0.75, "answer": 0.5}
     assert by["auc"].to_dict() == {"claim": 0.75, "answer": 0.75}
     # Of three claims with both verdicts two agree; expected by chance (2 1 + 1 2) / 9.
     assert by["agreement"].unique() == pytest.approx([2 / 3])
     assert by["kappa"].unique() == pytest.approx([(2 / 3 - 4 / 9) / (1 - 4 / 9)])
+    assert by["shared"].unique() == [3] and by["auc_difference"].unique() == pytest.approx([0.75 - 1.0])
+    assert by[["auc_low", "difference_low"]].isna().all(axis=None), "all claims are of one question"
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.lists(st.tuples(st.booleans(), *[st.sampled_from([True, False, None])] * 2), min_size=2, max_size=9),
+                min_size=2, max_size=4), st.integers(0, 2**31))  # fmt: skip
+def test_the_difference_of_the_units_is_that_of_the_aucs_of_shared_draws(questions: list, seed: int):
+    rows = [(f"p-{i}", *claim) for i, claims in enumerate(questions) for claim in claims]
+    pairs = pd.DataFrame(rows, columns=["prompt_id", "supported", "claim", "answer"])
+    units = {unit: Said(*pairs[unit].astype(object)) for unit in ("claim", "answer")}
+    pairs = pairs.assign(language="es", text="t", direction="recall", reference="r")
+    found = units_table(pairs, units, 25, seed).iloc[0]
+    both = pairs.dropna(subset=["claim", "answer"])
+    by_question = [part for _, part in both.groupby("prompt_id")]
+    draws = []
+    for drawn in bootstrap_indices(len(by_question), 25, seed) if len(by_question) > 1 else []:
+        part = pd.concat([by_question[i] for i in drawn])
+        one, other = (auc(part[u].to_numpy(float), part["supported"].to_numpy(bool)) for u in ("claim", "answer"))
+        draws.append(other - one)
+    known = [d for d in draws if not np.isnan(d)]
+    expected = np.percentile(known, [2.5, 97.5]) if known else [np.nan, np.nan]
+    assert [found["difference_low"], found["difference_high"]] == pytest.approx(list(expected), nan_ok=True)
+    assert found["shared"] == len(both)
 
 
 def test_the_shares_of_error_by_hand():

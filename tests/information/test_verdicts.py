@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 from xlc_utils.chat.base import Reply
 from xlc_utils.information.verdicts import (
-    SCHEMA,
     Calibrated,
     Embedding,
     Fused,
@@ -23,6 +23,8 @@ from xlc_utils.information.verdicts import (
     best_threshold,
     parse_verdict,
     parse_verdicts,
+    published_verdict,
+    schema,
 )
 from xlc_utils.registry import prompts
 from xlc_utils.registry.outcomes import Outcome
@@ -167,8 +169,57 @@ def test_all_claims_of_an_answer_are_asked_at_once_and_references_follow_each_ot
     found = verifier.verdicts(claims, references, ["x", "x", "x", "y", "y"])
     assert [v.supported for v in found] == [True, False, True, False, True]
     assert [numbered(chat) for chat, _ in model.asked] == [["A1", "A2"], ["A3"], ["B1"], ["B2"]]
-    assert all(s.json_schema == SCHEMA for _, s in model.asked)
+    assert [chat.json_schema for chat, _ in model.asked] == [schema(2)] + [schema(1)] * 3
+    for chat, _ in model.asked:
+        assert chat.messages[0][1][: chat.shared].endswith("Claims:\n"), "what comes after differs"
     assert verifier.verdicts([], [], []) == []
+
+
+def test_the_schema_holds_a_list_to_its_length():
+    for n, text in ((1, listed(True)), (2, listed(True, False))):
+        jsonschema.validate(json.loads(text), json.loads(schema(n)))
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(json.loads(text), json.loads(schema(3)))
+
+
+# ---- the probability of True -----------------------------------------------------------------------------------------
+def token(text: str, alternatives: dict[str, float]) -> tuple:
+    """A token with the probabilities of what could have stood there."""
+    return text, math.log(alternatives.get(text, 0.5)), tuple((a, math.log(p)) for a, p in alternatives.items())
+
+
+def test_the_score_is_the_probability_of_true_against_false():
+    true = token("True", {"True": 0.6, "False": 0.2, "The": 0.1})
+    for read in (parse_verdict, published_verdict):
+        found = read(Reply("True.", Outcome.OK, logprobs=(true, token(".", {"true": 0.9}))))
+        assert found.supported and found.score == pytest.approx(0.75)
+    spelled = token(" false", {" false": 0.3, "FALSE": 0.1, " true": 0.1})
+    found = parse_verdict(Reply("**false**", Outcome.OK, logprobs=(token("**", {"true": 0.9}), spelled)))
+    assert not found.supported and found.score == pytest.approx(0.2)
+
+
+def test_without_the_token_that_decided_the_score_is_the_verdict():
+    split, other = (token("Tr", {"True": 0.9}), token("ue", {})), (token("false", {"false": 0.9, "true": 0.1}),)
+    for logprobs in ((), split, other, (("True", -1.0, ()),)):
+        assert parse_verdict(Reply("True", Outcome.OK, logprobs=logprobs)).score == 1.0
+    assert math.isnan(parse_verdict(Reply("Yes", Outcome.OK, logprobs=(token("true", {"true": 0.9}),))).score)
+
+
+def test_each_verdict_of_a_list_has_the_probability_of_its_own_token():
+    text = '{"verdicts": [{"claim": 2, "supported": true}, {"claim": 1, "supported": false}]}'
+    yes, no = token(" true", {" true": 0.6, " false": 0.2}), token(" false", {" false": 0.9, " true": 0.1})
+    filler = token('"claim"', {'"claim"': 1.0})
+    found = parse_verdicts(Reply(text, Outcome.OK, logprobs=(filler, yes, filler, no)), 2)
+    assert [v.supported for v in found] == [False, True] and [v.score for v in found] == pytest.approx([0.1, 0.75])
+    said_more = parse_verdicts(Reply("true " + text, Outcome.OK, logprobs=(yes, filler, yes, filler, no)), 2)
+    assert [v.score for v in said_more] == [0.0, 1.0], "which token belongs to which claim is not certain"
+
+
+def test_log_probabilities_are_asked_for_where_the_model_has_them():
+    for has in (True, False):
+        model = Says(lambda chat: Reply("True", Outcome.OK))
+        ModelVerifier(model, "{reference} {claim}", logprobs=has).verdicts(["a"], ["R"])
+        assert bool(model.asked[0][1].logprobs) is has
 
 
 def test_an_echoed_instruction_supports_nothing(root):
@@ -261,15 +312,22 @@ def test_fused_learns_what_the_parts_cannot_say_alone():
 
 
 def test_likelihood_is_the_mean_log_probability_of_the_claim_after_the_reference():
-    answered = Reply(" x", Outcome.OK, logprobs=((" a", -1.0, ()), ("b", -3.0, ())))
-    failed = Reply("", Outcome.ERROR)
-    model = Says(lambda chat: answered if "good" in chat.completion else failed)
-    scores = Likelihood(model).scores(['A "claim" \\ here.', "B."], ["good reference", "bad"])
-    assert scores[0] == -2.0 and np.isnan(scores[1])
+    logprobs = ((" a", -1.0, ()), ("b", -3.0, ()))
+    said = {"good": "A claim.", "failed": "", "free": "Something else."}
+    model = Says(lambda chat: Reply(said[chat.completion.split()[0]], Outcome.OK, logprobs=logprobs))
+    scores = Likelihood(model).scores(["A claim."] * 3, ["good reference", "failed", "free"])
+    assert scores == pytest.approx([-2.0, np.nan, np.nan], nan_ok=True), (
+        "a model that is not held to the claim has none"
+    )
     chat, sampling = model.asked[0]
-    assert chat.completion.startswith("good reference") and chat.messages == ()
-    assert sampling.logprobs and sampling.grammar == 'root ::= " A \\"claim\\" \\\\ here."'
-    assert json.loads(sampling.grammar.removeprefix("root ::= ")) == ' A "claim" \\ here.'
+    assert chat.completion.startswith("good reference") and chat.messages == () and chat.forced == " A claim."
+    assert sampling.logprobs and Likelihood(model).scores([], []).shape == (0,)
+
+
+def test_likelihood_asks_by_reference_and_answers_in_order():
+    model = Says(lambda chat: Reply(chat.forced.strip(), Outcome.OK, logprobs=(("x", -float(chat.completion[0]), ()),)))
+    assert Likelihood(model).scores(["a", "b", "c"], ["1", "2", "1"]).tolist() == [-1.0, -2.0, -1.0]
+    assert [chat.completion[0] for chat, _ in model.asked] == ["1", "1", "2"]
 
 
 # ---- thresholds ------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ def test_only_what_concerns_other_models_is_left_out(root: Path):
             "models",
             "round_trip_model",
             "round_trip_prompts",
+            "measured_verifiers",
             "dialogue_generators",
             "judges",
             "judged_dialogues",

@@ -9,7 +9,7 @@ import pytest
 
 from xlc_utils.chat.base import Chat, Reply, Sampling, call_key
 from xlc_utils.chat.record import Call, Record
-from xlc_utils.registry import models
+from xlc_utils.registry import models, prompts
 from xlc_utils.registry.outcomes import Outcome
 from xlc_utils.running.params import load
 from xlc_utils.running.plan import information_settings, plan_table, render, render_settings
@@ -137,6 +137,23 @@ def test_the_probe_is_planned_as_large_as_it_is(root: Path, paper: pd.DataFrame)
     judges = ["gpt-5-mini", "gpt-5.1", "gpt-5.1-high", "Qwen3-32B", "Llama-4-Maverick", "gpt-oss-120b"]
     pairs = len(probe.probe_dialogues(root, probe.probe_languages(root)))
     assert calls(paper, "probe").to_dict() == dict.fromkeys(judges, pairs), "those of the ablation too"
+
+
+def test_verdicts_on_known_answers_are_planned_about_as_many_as_there_are(root: Path):
+    from xlc_utils.information.original import original_pairs
+
+    codes = ("en", "es", "hi")
+    known = {code: prompts.known_answers(root, code) for code in codes}
+    pairs = len(original_pairs(known, prompts.facts(root)))
+    toy = "smollm2-135m-instruct"
+    given = {"languages": ["es", "hi"], "models": ["known-answers"], "round_trip_languages": []}
+    asked = plan_table(root, load(root / "params" / "demo.yaml", {**given, "claim_verifiers": [toy]}))
+    by_claim, by_answer = asked[asked["step"] == "verdicts on known answers"]["calls"]
+    assert by_claim == pytest.approx(2 * pairs, abs=2), "translated and not"
+    assert by_answer == 2 * 2 * 16, "two directions of the held-out half of two languages, translated and not"
+    some = plan_table(root, load(root / "params" / "demo.yaml", {**given, "measured_verifiers": [toy]}))
+    by_claim, by_answer = some[some["step"] == "verdicts on known answers"]["calls"]
+    assert by_answer == 2 * 2 * 8 and by_claim == pytest.approx(2 * pairs / 2 / 2, rel=0.1), "one of two languages"
 
 
 def test_claims_and_verdicts_under_each_setting(root: Path, paper: pd.DataFrame):

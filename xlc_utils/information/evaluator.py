@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from xlc_utils.information.claims import ModelClaims, SentenceClaims
-from xlc_utils.information.ruler import auc, is_development, judged, known_pairs, units_table
+from xlc_utils.information.ruler import auc, failed_answers, is_development, judged, known_pairs
 from xlc_utils.information.scores import evaluate_answers
 from xlc_utils.information.verdicts import Calibrated, Embedding, Fused, Lexical, Likelihood, ModelVerifier
 from xlc_utils.registry import prompts
 from xlc_utils.registry.outcomes import Outcome
 
-UNITS = ("claim", "answer")
 LIKELIHOOD_MODEL = "smollm2-135m-instruct"  # the embedded model whose token probabilities `likelihood` reads
 
 
@@ -35,7 +34,12 @@ def pairs_of(run) -> pd.DataFrame:
     languages = ["en", *run.params.languages]
     known = {c: prompts.known_answers(run.root, c) for c in languages}
     facts = prompts.facts(run.root)
-    texts = [{"prompt_id": i, "language": c, "english": a.text()} for c in languages for i, a in known[c].items()]
+    ok = str(Outcome.OK)
+    texts = [
+        {"prompt_id": i, "language": c, "english": a.text(), "outcome": ok}
+        for c in languages
+        for i, a in known[c].items()
+    ]
     no_sentences = pd.DataFrame(columns=["prompt_id", "language", "source", "text"])
     pairs = known_pairs(known, facts, pd.DataFrame(texts), no_sentences).query("text == 'untranslated'")
     if "known-answers" in run.model_names:
@@ -43,6 +47,13 @@ def pairs_of(run) -> pd.DataFrame:
         measured = known_pairs(known, facts, asked, run.read("sentences", "known-answers"))
         pairs = pd.concat([measured[measured["text"] == "translated"], pairs])
     return pairs.reset_index(drop=True)
+
+
+def failed_of(run) -> list[tuple[str, str]]:
+    """`ruler.failed_answers` of the run; those are in `pairs_of` untranslated only."""
+    if "known-answers" not in run.model_names:
+        return []
+    return failed_answers(run.read("translations", "known-answers").query("dimension == 'information'"))
 
 
 @dataclass(frozen=True)
@@ -91,8 +102,8 @@ def evaluator_of(run, pairs: pd.DataFrame) -> Evaluator:
     development = pairs[pairs["prompt_id"].map(is_development)].reset_index(drop=True)
     verifiers, rows = {}, []
     for name in run.params.claim_verifiers:
-        verifiers[name] = verifier = _verifier(run, name, development)
-        scores = unseen_scores(verifier, lambda part, name=name: _verifier(run, name, part), development)
+        verifiers[name] = verifier = verifier_of(run, name, development)
+        scores = unseen_scores(verifier, lambda part, name=name: verifier_of(run, name, part), development)
         threshold = getattr(verifier, "threshold", np.nan)
         rows.append({"verifier": name, "auc": _mean_auc(development, scores), "threshold": threshold})
     table = pd.DataFrame(rows)
@@ -132,20 +143,12 @@ def model_verifier(run, name: str, unit: str) -> ModelVerifier:
     reading = run.params.verdict_reading
     by_claim = "verify_claim_as_published" if reading == "as_published" else "verify_claim"
     instruction = prompts.instruction(run.root, "verify_claims" if unit == "answer" else by_claim)
-    return ModelVerifier(run.chat(name), instruction, unit, reading, run.params.seed)
+    logprobs = run.models.models[name].gives_logprobs
+    return ModelVerifier(run.chat(name), instruction, unit, reading, run.params.seed, logprobs)
 
 
-def units_of(run, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Agreement of the two units for each model among `claim_verifiers`; see `ruler.units_table`."""
-    names = [name for name in run.params.claim_verifiers if name in run.models.models]
-    tables = [
-        units_table(pairs, {unit: model_verifier(run, name, unit) for unit in UNITS}).assign(verifier=name)
-        for name in names
-    ]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def _verifier(run, name: str, development: pd.DataFrame):
+def verifier_of(run, name: str, development: pd.DataFrame):
+    """The verifier of that name; one that gives scores is fitted on, and has its threshold from, ``development``."""
     if name in run.models.models:
         return model_verifier(run, name, run.params.verdict_unit)
     scorer = {

@@ -3,7 +3,8 @@ abstain_detection.py), quirks included, for `verdict_reading: as_published`.
 
 Reproduced: how a list of facts and a verdict are read from a reply, the length penalty, the generic detection of
 abstentions. Not reproduced: its demonstrations, which are not in the package, and the repairs by named entities that it
-makes for biographies. Where it has True and False as tokens with logits it compares those; an API gives it none.
+makes for biographies. Where its local model gives it the logits of True and False it compares those; here the text of
+the reply decides, as there with an API, and probabilities are scores only.
 
 Paper A says that it follows FActScore and not with which gamma, whether abstentions and answers without facts were left
 out, which topic its prompt named, or how a reply with neither True nor False was read.

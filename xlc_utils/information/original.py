@@ -13,6 +13,7 @@ from xlc_utils.information.evaluator import calibrated, model_verifier
 from xlc_utils.information.ruler import answer_errors, auc, is_development
 from xlc_utils.information.verdicts import Embedding
 from xlc_utils.registry import prompts
+from xlc_utils.registry.outcomes import with_outcomes
 from xlc_utils.registry.prompts import Facts, KnownAnswer
 
 
@@ -103,16 +104,28 @@ def in_original(responses: pd.DataFrame) -> pd.DataFrame:
     return responses.assign(english=responses["text"])
 
 
-def by_language(translated: pd.DataFrame, original: pd.DataFrame) -> pd.DataFrame:
+NOTE = (
+    "n: responses by outcome, of the translations, which the translator may have changed. scored: those that count; "
+    "scored_original: those that count where nothing is translated."
+)
+
+
+def by_language(
+    translated: pd.DataFrame, original: pd.DataFrame, scores: pd.DataFrame, original_scores: pd.DataFrame
+) -> pd.DataFrame:
     """Consistency of each model and language both ways.
 
     Args:
         translated, original: rows of `reporting.consistency.by_language`.
+        scores, original_scores: rows of `scores.prompt_scores` with a column model, which these are of.
 
     Returns:
-        model, language, translated, original, difference (original − translated).
+        model, language, translated, original, difference (original − translated), then n, the outcomes of the
+        translations, which sum to it, scored and scored_original.
     """
     keys = ["model", "language"]
     both = translated[[*keys, "value"]].merge(original[[*keys, "value"]], on=keys, suffixes=("_t", "_o"))
     both = both.rename(columns={"value_t": "translated", "value_o": "original"})
-    return both.assign(difference=np.subtract(both["original"], both["translated"]))
+    both = both.assign(difference=np.subtract(both["original"], both["translated"]))
+    count = original_scores.groupby(keys)["scored"].sum().rename("scored_original").reset_index()
+    return with_outcomes(both, scores, on=keys).merge(count, on=keys)

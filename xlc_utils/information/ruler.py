@@ -33,7 +33,8 @@ def known_pairs(
     Args:
         known: the answers by language and prompt id, English included.
         facts: by prompt id.
-        translations: responses of ``known-answers``: prompt_id, language, english.
+        translations: responses of ``known-answers``: prompt_id, language, english, outcome. An answer whose outcome is
+            error lacks a part, so it is no translation of what is known; see `failed_answers`.
         sentences: their sentences: prompt_id, language, source, text (the translation).
 
     Returns:
@@ -43,6 +44,7 @@ def known_pairs(
     """
     english = translations[translations["language"] == "en"].set_index("prompt_id")["english"]
     whole = translations.set_index(["prompt_id", "language"])["english"]
+    failed = set(failed_answers(translations))
     at_sentence = ["prompt_id", "language", "source"]
     # A sentence whose call failed has an empty text, which claims nothing.
     in_english = sentences[sentences["text"] != ""].drop_duplicates(at_sentence).set_index(at_sentence)["text"]
@@ -53,6 +55,7 @@ def known_pairs(
                 continue
             stated, fact = set(answer.states), facts[prompt_id]
             plain = " ".join(fact.text(s) for s in answer.states)
+            translated = (prompt_id, language) not in failed
             for s in answer.sentences:
                 at = (prompt_id, language, s.text)
                 base = {
@@ -63,7 +66,7 @@ def known_pairs(
                     "reference": english[prompt_id],
                     "supported": s.states in fact.facts,
                 }
-                if at in in_english.index:
+                if translated and at in in_english.index:
                     rows.append({**base, "text": "translated", "claim": in_english[at]})
                 rows.append({**base, "text": "untranslated", "claim": fact.text(s.states)})
             for s in known["en"][prompt_id].sentences:
@@ -75,10 +78,34 @@ def known_pairs(
                     "claim": s.text,
                     "supported": s.states in stated,
                 }
-                rows.append({**base, "text": "translated", "reference": whole[prompt_id, language]})
+                if translated:
+                    rows.append({**base, "text": "translated", "reference": whole[prompt_id, language]})
                 rows.append({**base, "text": "untranslated", "reference": plain})
     columns = ["prompt_id", "language", "direction", "text", "states", "claim", "reference", "supported"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def failed_answers(translations: pd.DataFrame) -> list[tuple[str, str]]:
+    """(prompt_id, language) of the known answers of which a translation call failed, so that a part is missing."""
+    failed = translations[translations["outcome"] == Outcome.ERROR]
+    return list(zip(failed["prompt_id"], failed["language"], strict=True))
+
+
+def one_a_question(pairs: pd.DataFrame) -> pd.DataFrame:
+    """One known answer a question, for verifiers that take long: the questions of each half take the languages in turn.
+
+    Args:
+        pairs: rows of `known_pairs`.
+
+    Returns:
+        Those of the rows that are about these answers, translated or not.
+    """
+    languages = sorted(pairs["language"].unique())
+    chosen = set()
+    for _, half in pairs.groupby(pairs["prompt_id"].map(is_development)):
+        chosen |= {(p, languages[k % len(languages)]) for k, p in enumerate(sorted(half["prompt_id"].unique()))}
+    keys = pd.MultiIndex.from_frame(pairs[["prompt_id", "language"]])
+    return pairs[keys.isin(chosen)].reset_index(drop=True)
 
 
 def without_claim(pairs: pd.DataFrame) -> tuple[int, int]:
@@ -111,21 +138,30 @@ def auc_interval(pairs: pd.DataFrame, samples: int, seed: int) -> tuple[float, f
     Of fewer than two questions with scores nothing is known about the spread: both bounds are NaN.
     """
     scored = pairs.dropna(subset=["score"])
-    levels, level = np.unique(scored["score"].to_numpy(float), return_inverse=True)
-    questions, question = np.unique(scored["prompt_id"].to_numpy(), return_inverse=True)
+    draws = _auc_draws(scored, samples, seed)
+    draws = draws[~np.isnan(draws)]
+    low, high = np.percentile(draws, [2.5, 97.5]) if len(draws) else (np.nan, np.nan)
+    return float(low), float(high)
+
+
+def _auc_draws(pairs: pd.DataFrame, samples: int, seed: int) -> np.ndarray:
+    """Shape (samples,): the AUC of each draw of questions, NaN where only one class is drawn; empty for one question.
+
+    Every score is a number. Equal questions and seed give equal draws, so that two verifiers may be subtracted.
+    """
+    levels, level = np.unique(pairs["score"].to_numpy(float), return_inverse=True)
+    questions, question = np.unique(pairs["prompt_id"].to_numpy(), return_inverse=True)
     if len(questions) < 2:
-        return float("nan"), float("nan")
+        return np.empty(0)
     yes, no = np.zeros((2, len(questions), len(levels)))
-    supported = scored["supported"].to_numpy(bool)
+    supported = pairs["supported"].to_numpy(bool)
     for counts, part in ((yes, supported), (no, ~supported)):
         np.add.at(counts, (question[part], level[part]), 1)
     # By pair of questions: how often a supported claim of the one is above an unsupported one of the other.
     above = yes @ (no.cumsum(axis=1) - no / 2).T
     drawn = bootstrap_weights(len(questions), samples, seed)
     of_pairs = (drawn @ yes.sum(axis=1)) * (drawn @ no.sum(axis=1))
-    draws = ((drawn @ above) * drawn).sum(axis=1)[of_pairs > 0] / of_pairs[of_pairs > 0]
-    low, high = np.percentile(draws, [2.5, 97.5]) if len(draws) else (np.nan, np.nan)
-    return float(low), float(high)
+    return np.divide(((drawn @ above) * drawn).sum(axis=1), of_pairs, out=np.full(samples, np.nan), where=of_pairs > 0)
 
 
 def answer_errors(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -187,8 +223,9 @@ def against_truth(answers: pd.DataFrame, evaluators: Sequence[Evaluator]) -> pd.
         evaluators: of any kind; of one with precision and recall F is taken.
 
     Returns:
-        One row an evaluator and text (translated | untranslated): evaluator, text, answers (scored), spearman (its
-        score with true F), mean (its score), true_f (mean). A score that is no F may rank well and yet be far from it.
+        One row an evaluator and text (translated | untranslated): evaluator, text, answers, scored (those with a
+        score), and of these spearman (the score with true F), mean (of the score), true_f (mean). A score that is no F
+        may rank well and yet be far from it.
     """
     from scipy.stats import spearmanr
 
@@ -196,12 +233,14 @@ def against_truth(answers: pd.DataFrame, evaluators: Sequence[Evaluator]) -> pd.
     for evaluator in evaluators:
         found = evaluator.compare(list(answers["answer"]), list(answers["english"]))
         score = f_score(*found.T) if found.shape[1] == 2 else found[:, 0]
-        for text, part in answers.assign(score=score).dropna(subset=["score"]).groupby("text", sort=True):
+        for text, whole in answers.assign(score=score).groupby("text", sort=True):
+            part = whole.dropna(subset=["score"])
             varies = part["score"].nunique() > 1 and part["true_f"].nunique() > 1
             rank = spearmanr(part["score"], part["true_f"]).statistic if varies else np.nan
             means = {"spearman": rank, "mean": part["score"].mean(), "true_f": part["true_f"].mean()}
-            rows.append({"evaluator": evaluator.name, "text": text, "answers": len(part), **means})
-    return pd.DataFrame(rows, columns=["evaluator", "text", "answers", "spearman", "mean", "true_f"])
+            counts = {"answers": len(whole), "scored": len(part)}
+            rows.append({"evaluator": evaluator.name, "text": text, **counts, **means})
+    return pd.DataFrame(rows, columns=["evaluator", "text", "answers", "scored", "spearman", "mean", "true_f"])
 
 
 def known_texts(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -217,8 +256,8 @@ def known_texts(pairs: pd.DataFrame) -> pd.DataFrame:
 NOTE = (
     "translated: claims and references as the run's translators gave them; untranslated: the same facts in their "
     "English wording. 95% intervals over questions; a single one has none. mae: mean absolute error of precision, "
-    "recall and F of an answer. claims by outcome of their verdict; scored: those with a verdict, the others count "
-    "nowhere."
+    "recall and F of an answer. answers_failed: left out, a part of their translation is missing. claims by outcome of "
+    "their verdict; scored: those with a verdict, the others count nowhere."
 )
 
 
@@ -227,34 +266,49 @@ def answer_keys(pairs: pd.DataFrame) -> list[str]:
     return pairs[["prompt_id", "language", "text", "direction"]].agg(" ".join, axis=1).tolist() if len(pairs) else []
 
 
-def units_table(pairs: pd.DataFrame, by_unit: dict) -> pd.DataFrame:
+def units_table(pairs: pd.DataFrame, by_unit: dict, samples: int, seed: int) -> pd.DataFrame:
     """One call a claim against one call an answer, on claims of known truth.
 
     Args:
         pairs: rows of `known_pairs`.
         by_unit: the same model as verifier by claim and by answer: {"claim": …, "answer": …}.
+        samples, seed: of the bootstrap over questions.
 
     Returns:
-        One row a unit: unit, claims, unparsed (any verdict that is not ok), auc, accuracy (a verdict that is not ok is
-        wrong), and agreement and kappa (Cohen's) of the two where both have a verdict.
+        One row a unit: unit, auc, auc_low, auc_high, accuracy (a verdict that is not ok is wrong). Then of the two
+        together, where both have a verdict: shared (claims), agreement, kappa (Cohen's), and auc_difference (the second
+        unit's minus the first's), with difference_low and difference_high. Then claims, the outcomes of their verdicts
+        that occur, which sum to it, and scored.
     """
     from xlc_utils.statistics.agreement import cohen
 
     found = {unit: judged(pairs, verifier) for unit, verifier in by_unit.items()}
-    ok = {unit: f["verdict"].notna().to_numpy() for unit, f in found.items()}
-    both = np.logical_and.reduce(list(ok.values()))
+    both = np.logical_and.reduce([f["verdict"].notna() for f in found.values()])
     verdicts = np.column_stack([f["verdict"].to_numpy(float) for f in found.values()])[both]
     shared = {
+        "shared": len(verdicts),
         "agreement": (verdicts[:, 0] == verdicts[:, 1]).mean() if len(verdicts) else np.nan,
         "kappa": cohen(verdicts).value if len(verdicts) else np.nan,
+        **_auc_difference(*(f[both] for f in found.values()), samples, seed),
     }
     rows = []
     for unit, f in found.items():
         truth = f["supported"].to_numpy(bool)
-        own = {"claims": len(f), "unparsed": int((~ok[unit]).sum()), "auc": auc(f["score"].to_numpy(), truth)}
+        low, high = auc_interval(f, samples, seed)
+        own = {"unit": unit, "auc": auc(f["score"].to_numpy(), truth), "auc_low": low, "auc_high": high}
         right = f["verdict"].to_numpy() == truth  # never of a missing one
-        rows.append({"unit": unit, **own, "accuracy": right.mean(), **shared})
-    return pd.DataFrame(rows)
+        rows.append({**own, "accuracy": right.mean(), **shared})
+    items = items_of(found).rename(columns={"verifier": "unit"})
+    return with_outcomes(pd.DataFrame(rows), items, on=["unit"]).rename(columns={"n": "claims"})
+
+
+def _auc_difference(first: pd.DataFrame, second: pd.DataFrame, samples: int, seed: int) -> dict[str, float]:
+    """AUC of the second minus that of the first, on the same claims, with its paired 95% interval over questions."""
+    whole = [auc(f["score"].to_numpy(float), f["supported"].to_numpy(bool)) for f in (first, second)]
+    draws = _auc_draws(second, samples, seed) - _auc_draws(first, samples, seed)
+    draws = draws[~np.isnan(draws)]
+    low, high = np.percentile(draws, [2.5, 97.5]) if len(draws) else (np.nan, np.nan)
+    return {"auc_difference": whole[1] - whole[0], "difference_low": low, "difference_high": high}
 
 
 def judged(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
@@ -268,23 +322,26 @@ def judged(pairs: pd.DataFrame, verifier) -> pd.DataFrame:
     )
 
 
-def ruler_table(held_out: pd.DataFrame, verifiers: dict, samples: int, seed: int) -> pd.DataFrame:
+def ruler_table(
+    by_verifier: dict[str, pd.DataFrame], samples: int, seed: int, failed: Sequence[tuple[str, str]] = ()
+) -> pd.DataFrame:
     """Each verifier measured on claims that neither it nor its threshold has seen.
 
     Args:
-        held_out: rows of `known_pairs` that are not of the development half.
-        verifiers: by name.
+        by_verifier: by its name, rows of `judged` that are not of the development half.
         samples, seed: of the bootstrap over questions.
+        failed: `failed_answers`.
 
     Returns:
         One row a verifier and text (translated | untranslated): verifier, text, auc, auc_low, auc_high, mae_precision,
-        mae_recall, mae_f, bias_f; then claims, the outcomes of their verdicts that occur, which sum to it, and scored:
-        the claims with a verdict, which all measures are of.
+        mae_recall, mae_f, bias_f; answers (known ones, those that are measured) and answers_failed (those whose
+        translation lacks a part, left out); then claims, the outcomes of their verdicts that occur, which sum to it,
+        and scored: the claims with a verdict, which all measures are of.
     """
-    rows, items = [], []
-    for name, verifier in verifiers.items():
-        found = judged(held_out, verifier).assign(verifier=name)
-        items.append(found.assign(scored=found["verdict"].notna()))
+    rows, items = [], items_of(by_verifier)
+    questions = set(items["prompt_id"])
+    lacking = sum(prompt_id in questions for prompt_id, _ in failed)
+    for name, found in by_verifier.items():
         for text, part in found.groupby("text", sort=True):
             low, high = auc_interval(part, samples, seed)
             errors = answer_errors(part)
@@ -298,7 +355,31 @@ def ruler_table(held_out: pd.DataFrame, verifiers: dict, samples: int, seed: int
                     "auc_high": high,
                     **mae,
                     "bias_f": errors["error_f"].mean(),
+                    "answers": len(errors),
+                    "answers_failed": lacking if text == "translated" else 0,
                 }
             )
-    counted = with_outcomes(pd.DataFrame(rows), pd.concat(items), on=["verifier", "text"])
+    counted = with_outcomes(pd.DataFrame(rows), items, on=["verifier", "text"])
     return counted.rename(columns={"n": "claims"})
+
+
+def items_of(by_verifier: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of `judged` of several verifiers in one, with columns verifier and scored (it has a verdict)."""
+    made = [frame.assign(verifier=name, scored=frame["verdict"].notna()) for name, frame in by_verifier.items()]
+    return pd.concat(made, ignore_index=True)
+
+
+def errors_table(by_verifier: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Mean error (measured − true) of precision, recall and F of each verifier in each language.
+
+    Args:
+        by_verifier: see `ruler_table`.
+
+    Returns:
+        One row a verifier, language and text: these, error_precision, error_recall, error_f; then claims, the outcomes
+        of their verdicts that occur, which sum to it, and scored.
+    """
+    keys, items = ["verifier", "language", "text"], items_of(by_verifier)
+    errors = pd.concat(answer_errors(frame).assign(verifier=name) for name, frame in by_verifier.items())
+    means = errors.groupby(keys)[["error_precision", "error_recall", "error_f"]].mean().reset_index()
+    return with_outcomes(means, items, on=keys).rename(columns={"n": "claims"})

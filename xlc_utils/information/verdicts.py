@@ -1,12 +1,13 @@
 """supported(f, s): is claim f supported by text s? (paper A §3.1). One small class a verifier.
 
-All but `ModelVerifier` give a score, higher for better supported; `Calibrated` turns scores into verdicts with a
+All but `ModelVerifier` give a score only, higher for better supported; `Calibrated` turns scores into verdicts with a
 threshold set on answers of which the truth is known.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -153,12 +154,17 @@ class Fused:
         return np.column_stack([words, self._embedding.scores(claims, references)])
 
 
+def by_reference(references: Sequence[str]) -> list[int]:
+    """Positions in an order in which equal references follow each other, so that a server's prefix cache pays."""
+    place = {reference: n for n, reference in enumerate(dict.fromkeys(references))}
+    return sorted(range(len(references)), key=lambda i: place[references[i]])
+
+
 class Likelihood:
     """Mean log-probability per token that a language model gives the claim after the reference.
 
     Args:
-        model: a model whose server takes a GBNF grammar (llama.cpp): the grammar leaves the claim as the only
-            continuation, and the log-probabilities are those before it constrains them.
+        model: a model that can be held to a text (`Chat.forced`); one that says anything else gives no score.
     """
 
     name = "likelihood"
@@ -167,13 +173,13 @@ class Likelihood:
         self._model = model
 
     def scores(self, claims: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        found = []
-        for claim, reference in zip(claims, references, strict=True):
-            grammar = "root ::= " + json.dumps(" " + claim, ensure_ascii=False)
-            sampling = Sampling(max_tokens=4 * len(claim) + 8, grammar=grammar, logprobs=1)
-            reply = self._model.complete([Chat(completion=f"{reference}\n\nIn short:")], sampling)[0]
-            found.append(np.mean([p for _, p, _ in reply.logprobs]) if reply.logprobs else np.nan)
-        return np.array(found)
+        order = by_reference(references)
+        chats = [Chat(completion=f"{references[i]}\n\nIn short:", forced=" " + claims[i]) for i in order]
+        found = np.full(len(claims), np.nan)
+        for i, reply in zip(order, self._model.complete(chats, Sampling(logprobs=1)), strict=True):
+            if reply.logprobs and reply.text == claims[i].strip():
+                found[i] = np.mean([p for _, p, _ in reply.logprobs])
+        return found
 
 
 def best_threshold(scores: np.ndarray, supported: np.ndarray, weights: np.ndarray | None = None) -> float:
@@ -244,31 +250,35 @@ class Calibrated:
         return Verdict(score, score > self.threshold)
 
 
-#: What a list of verdicts looks like; that it matches the claims one to one is checked when it is read.
-SCHEMA = json.dumps(
-    {
+@cache
+def schema(n: int) -> str:
+    """What a list of n verdicts looks like. Without the n a small model that is held to a schema never ends the list.
+    That the verdicts match the claims one to one is checked when the list is read."""
+    entry = {
         "type": "object",
-        "properties": {
-            "verdicts": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {"claim": {"type": "integer"}, "supported": {"type": "boolean"}},
-                    "required": ["claim", "supported"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["verdicts"],
+        "properties": {"claim": {"type": "integer"}, "supported": {"type": "boolean"}},
+        "required": ["claim", "supported"],
         "additionalProperties": False,
     }
-)
+    return json.dumps(
+        {
+            "type": "object",
+            "properties": {"verdicts": {"type": "array", "items": entry, "minItems": n, "maxItems": n}},
+            "required": ["verdicts"],
+            "additionalProperties": False,
+        }
+    )
+
+
+#: Alternatives of each token that are asked for: True and False are among the first of them or there is no doubt.
+TOP = 5
 
 
 class ModelVerifier:
     """An LLM says whether a reference supports claims. Any reply that does not say so is `unparsed`, never support.
 
-    Calls that share a reference follow each other, so that a server's prefix cache pays; the same call is made once.
+    The score is the probability of True where the model gives log-probabilities, else 1 or 0. Calls that share a
+    reference follow each other (`by_reference`); the same call is made once.
 
     Args:
         model: any chat model.
@@ -276,39 +286,48 @@ class ModelVerifier:
         unit: "claim", one call a claim as in FActScore, or "answer", a list of verdicts for all claims of an answer.
         reading: "corrected", or "as_published": True and False are read as FActScore reads them.
         seed: of the run.
+        logprobs: whether the model can be asked for log-probabilities of its tokens.
     """
 
     def __init__(
-        self, model: ChatModel, instruction: str, unit: str = "claim", reading: str = "corrected", seed: int = 0
+        self,
+        model: ChatModel,
+        instruction: str,
+        unit: str = "claim",
+        reading: str = "corrected",
+        seed: int = 0,
+        logprobs: bool = False,
     ):
         self.name, self._model, self._instruction = model.name, model, instruction
         self._lists, self._read = unit == "answer", published_verdict if reading == "as_published" else parse_verdict
-        sampling = {"max_tokens": 2048, "json_schema": SCHEMA} if self._lists else {"max_tokens": 16}
-        self._sampling = Sampling(seed=seed, **sampling)
+        self._sampling = Sampling(max_tokens=2048 if self._lists else 16, seed=seed, logprobs=TOP if logprobs else None)
 
     def verdicts(
         self, claims: Sequence[str], references: Sequence[str], answers: Sequence[str] | None = None
     ) -> list[Verdict]:
         """See `Calibrated.verdicts`."""
         calls: dict[tuple, list[int]] = {}
-        for i, (claim, reference) in enumerate(zip(claims, references, strict=True)):
-            share = (answers[i] if answers is not None else "") if self._lists else claim
-            calls.setdefault((reference, share), []).append(i)
-        place = {reference: n for n, reference in enumerate(dict.fromkeys(references))}
-        ordered = sorted(calls.items(), key=lambda call: place[call[0][0]])
-        chats = [Chat.user(self._asked([claims[i] for i in own], reference)) for (reference, _), own in ordered]
+        for i in by_reference(references):
+            share = (answers[i] if answers is not None else "") if self._lists else claims[i]
+            calls.setdefault((references[i], share), []).append(i)
+        chats = [self._chat([claims[i] for i in own], reference) for (reference, _), own in calls.items()]
         out: list[Verdict] = [Verdict(np.nan, False)] * len(claims)
-        for reply, (_, own) in zip(self._model.complete(chats, self._sampling), ordered, strict=True):
+        for reply, own in zip(self._model.complete(chats, self._sampling), calls.values(), strict=True):
             found = parse_verdicts(reply, len(own)) if self._lists else [self._read(reply)] * len(own)
             for i, verdict in zip(own, found, strict=True):
                 out[i] = verdict
         return out
 
-    def _asked(self, claims: Sequence[str], reference: str) -> str:
-        """All at once: a reference may hold the text "{claim}" itself."""
+    def _chat(self, claims: Sequence[str], reference: str) -> Chat:
+        """All is filled in at once: a reference may hold the text "{claim}" itself."""
         listed = "\n".join(f"{n}. {claim}" for n, claim in enumerate(claims, 1))
         given = {"{reference}": reference, "{claim}": claims[0], "{claims}": listed}
-        return re.sub(r"\{(?:reference|claims?)\}", lambda place: given[place[0]], self._instruction)
+        shared, *rest = (
+            re.sub(r"\{(?:reference|claims?)\}", lambda place: given[place[0]], part)
+            for part in re.split(r"(?=\{claims?\})", self._instruction, maxsplit=1)
+        )
+        form = schema(len(claims)) if self._lists else None
+        return Chat.user("".join([shared, *rest]), shared=len(shared.rstrip(" ")), json_schema=form)
 
 
 _VERDICT = re.compile(r"[\W_]*(?:answer\s*[*_]*[:：])?[\W_]*(true|false)(?![^\W_])(?!\W*\?)", re.IGNORECASE)
@@ -323,7 +342,7 @@ def parse_verdict(reply: Reply) -> Verdict:
     if not match or both:
         return Verdict(np.nan, False, Outcome.UNPARSED, f"neither True nor False: {reply.text[:60]!r}")
     supported = match.group(1).lower() == "true"
-    return Verdict(float(supported), supported)
+    return Verdict(_score(supported, _truths(reply)[:1]), supported)
 
 
 def published_verdict(reply: Reply) -> Verdict:
@@ -331,7 +350,7 @@ def published_verdict(reply: Reply) -> Verdict:
     if reply.outcome not in (Outcome.OK, Outcome.TRUNCATED, Outcome.EMPTY):
         return Verdict(np.nan, False, reply.outcome, reply.detail)
     supported = factscore.supported(reply.text)
-    return Verdict(float(supported), supported)
+    return Verdict(_score(supported, _truths(reply)[:1]), supported)
 
 
 def parse_verdicts(reply: Reply, n: int) -> list[Verdict]:
@@ -345,9 +364,33 @@ def parse_verdicts(reply: Reply, n: int) -> list[Verdict]:
     elif sorted(e["claim"] for e in entries) != list(range(1, n + 1)):
         detail = f"the verdicts do not match claims 1 to {n} one to one: {reply.text[:80]!r}"
     else:
-        supported = {e["claim"]: e["supported"] for e in entries}
-        return [Verdict(float(supported[k]), supported[k]) for k in range(1, n + 1)]
+        said = _truths(reply)
+        one_to_one = [word for word, _ in said] == [e["supported"] for e in entries]
+        verdicts = {}
+        for i, e in enumerate(entries):
+            own = said[i : i + 1] if one_to_one else []
+            verdicts[e["claim"]] = Verdict(_score(e["supported"], own), e["supported"])
+        return [verdicts[k] for k in range(1, n + 1)]
     return [Verdict(np.nan, False, Outcome.UNPARSED, detail)] * n
+
+
+def _truths(reply: Reply) -> list[tuple[bool, float]]:
+    """Each token of a reply that is the word true or false: which, and the probability of true against false there."""
+    found = []
+    for token, _, alternatives in reply.logprobs:
+        if (word := _word(token)) in ("true", "false"):
+            p = {w: sum(math.exp(logp) for t, logp in alternatives if _word(t) == w) for w in ("true", "false")}
+            found += [(word == "true", p["true"] / sum(p.values()))] if any(p.values()) else []
+    return found
+
+
+def _word(token: str) -> str:
+    return token.strip(" \n\"'*_.,:").lower()
+
+
+def _score(supported: bool, said: list[tuple[bool, float]]) -> float:
+    """The probability of True where the token that decided is known, else 1 or 0."""
+    return said[0][1] if said and said[0][0] == supported else float(supported)
 
 
 def _is_entry(entry: object) -> bool:

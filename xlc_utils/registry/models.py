@@ -103,7 +103,8 @@ class Model(_Entry):
         kind: chat, or completion for a base model, which continues text and is prompted with examples.
         id: exact name at the endpoint, or on the hub; of vllm also the absolute path of a folder.
         revision: date or commit, None if not pinned; of vllm the whole commit.
-        endpoint, api_key_env, reasoning_effort, batch: of openai. `batch`: through the endpoint's Batch API.
+        endpoint, api_key_env, reasoning_effort, batch, logprobs: of openai. `batch`: through the endpoint's Batch API.
+            `logprobs`: it gives the log-probabilities of tokens; the other backends all do.
             `api_key_env` is the *name* of the environment variable that holds the key, None if the server wants none.
         tensor_parallel_size, pipeline_parallel_size, dtype, max_model_len: of vllm, all optional: over how many
             accelerators the weights are divided by layer and by stage, type of the weights, most tokens of prompt and
@@ -118,13 +119,13 @@ class Model(_Entry):
     """
 
     of_backend: ClassVar = {
-        "openai": ("endpoint", "api_key_env", "reasoning_effort", "batch"),
+        "openai": ("endpoint", "api_key_env", "reasoning_effort", "batch", "logprobs"),
         "vllm": (*_ENGINE, *_HUB),
         "embedded": ("package", "file", "sha256"),
         "gguf": ("file", "sha256"),
         "replay": ("answers",),
     }
-    optional = ("reasoning_effort", "batch", *_ENGINE, *_HUB)
+    optional = ("reasoning_effort", "batch", "logprobs", *_ENGINE, *_HUB)
     pinned = ("vllm",)
 
     backend: Literal["openai", "vllm", "embedded", "gguf", "replay"]
@@ -138,6 +139,7 @@ class Model(_Entry):
     api_key_env: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None = None
     reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = None
     batch: bool = False
+    logprobs: bool = False
     temperature: Annotated[float, Field(ge=0)] = 0.0
     concurrency: Annotated[int, Field(ge=1)] = 8
     tensor_parallel_size: Annotated[int, Field(ge=1)] = 1
@@ -153,6 +155,11 @@ class Model(_Entry):
     def engine(self) -> dict[str, Any]:
         """What the entry sets of vLLM's engine."""
         return {key: getattr(self, key) for key in _ENGINE}
+
+    @property
+    def gives_logprobs(self) -> bool:
+        """Whether it can be asked for the log-probabilities of its tokens."""
+        return self.logprobs or self.backend in ("vllm", "embedded", "gguf")
 
 
 class Translator(_Entry):

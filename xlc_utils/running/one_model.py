@@ -11,6 +11,7 @@ from xlc_utils.running.params import Params, is_answers_file
 # Steps that take several models, or none of them: they are left to the joint run.
 _JOINT = {
     "round_trip_prompts": 0,
+    "measured_verifiers": (),
     "judges": (),
     "judged_dialogues": 0,
     "meta_prompts": (),

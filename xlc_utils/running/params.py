@@ -66,6 +66,7 @@ class Params(StrictModel):
     # 04 information
     claim_extractor: str = "sentences"
     claim_verifiers: Names = ("lexical", "embedding", "fused")
+    measured_verifiers: Names = ()  # beside these, on one known answer a question; they score nothing
     claim_unit: Literal["answer", "sentence"] = "answer"  # one call of a model that extracts; FActScore: sentence
     verdict_unit: Literal["claim", "answer"] = "claim"  # one call of a model that verifies; FActScore: claim
     verdict_reading: Literal["corrected", "as_published"] = "corrected"  # of replies; as_published: FActScore's
@@ -288,6 +289,7 @@ def _check_evaluators(params: Params, where: str, registry: Registry) -> None:
     for key, names, known in (
         ("claim_extractor", [params.claim_extractor], [*EXTRACTORS, *registry.models]),
         ("claim_verifiers", params.claim_verifiers, [*VERIFIERS, *registry.models]),
+        ("measured_verifiers", params.measured_verifiers, [*VERIFIERS, *registry.models]),
         ("evaluators", params.evaluators, BASELINES),
         ("original_language_verifier", [original] if original else [], [*MULTILINGUAL, *registry.models]),
     ):
@@ -396,7 +398,7 @@ def _check_rated_dialogues(where: str) -> None:
 def _called(params: Params, registry: Registry) -> list[str]:
     """The registered models that the run may ask."""
     used = {*params.models, *params.judges, *params.ablation_judges, *params.dialogue_generators}
-    used |= set(params.claim_verifiers)
+    used |= {*params.claim_verifiers, *params.measured_verifiers}
     used |= {params.claim_extractor, params.original_language_verifier}
     used |= {params.empathy_classifier, *params.empathy_evaluators}
     used |= {*(registry.translators[name].model for name in params.translators)}

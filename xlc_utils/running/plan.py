@@ -180,9 +180,9 @@ def _extraction(answers: int, unit: str) -> Load:
     return Load(calls, prompt_tokens, answers * CLAIMS_AN_ANSWER * TOKENS_A_CLAIM)
 
 
-def _verification(answers: int, unit: str) -> Load:
+def _verification(answers: int, unit: str, claims_an_answer: float = CLAIMS_AN_ANSWER) -> Load:
     """The claims of so many answers, each against one other text, one call a claim or an answer."""
-    claims = answers * CLAIMS_AN_ANSWER
+    claims = round(answers * claims_an_answer)
     calls = claims if unit == "claim" else answers
     prompt_tokens = calls * (VERIFY_TOKENS + ANSWER_TOKENS["information"]) + claims * TOKENS_A_CLAIM
     return Load(calls, prompt_tokens, claims * (2 if unit == "claim" else TOKENS_A_LISTED_VERDICT))
@@ -200,10 +200,30 @@ def _information(root: Path, params: Params, registry):
         ("claims", [params.claim_extractor], _extraction(a_language * (1 + others), params.claim_unit)),
         ("verdicts", params.claim_verifiers, _verification(2 * a_language * others, params.verdict_unit)),
     ]
+    steps += [(_MEASURED, *each) for each in _measuring(root, params)]
     for step, names, load in steps:
         for name in names:
             if name in registry.models:
                 yield _priced(Step("04_information", step, name, **asdict(load)), registry.models[name])
+
+
+_MEASURED = "verdicts on known answers"
+
+
+def _measuring(root: Path, params: Params):
+    """What measures the verifiers: all known answers in the run's unit, the held-out half in the other one too; of
+    `measured_verifiers` one held-out answer a question, in both."""
+    english = prompts.known_answers(root, "en")
+    known = [own for own in (prompts.known_answers(root, code) for code in params.languages) if own]
+    texts = 2 if "known-answers" in params.models else 1  # also translated
+    answers = 2 * texts * sum(map(len, known))
+    claims = [len(a.sentences) + len(english[i].sentences) for own in known for i, a in own.items()]
+    mean = sum(claims) / 2 / len(claims) if claims else 0
+    other = "answer" if params.verdict_unit == "claim" else "claim"
+    yield params.claim_verifiers, _verification(answers, params.verdict_unit, mean)
+    yield params.claim_verifiers, _verification(answers // 2, other, mean)
+    for unit in (params.verdict_unit, other):
+        yield params.measured_verifiers, _verification(len(english) * texts if known else 0, unit, mean)
 
 
 def information_settings(root: Path, params: Params) -> pd.DataFrame:
