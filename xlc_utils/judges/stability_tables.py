@@ -9,18 +9,24 @@ import pandas as pd
 
 from xlc_utils.judges import automatic, human
 from xlc_utils.judges.released import LANGUAGES
-from xlc_utils.statistics.stability import RankStability, holm, kendall, rank_stability
+from xlc_utils.statistics.holm import holm
+from xlc_utils.statistics.stability import RankStability, kendall, rank_stability
 
 NOTE = (
-    "tau: Kendall's tau-b with a 95% percentile interval over dialogues (prompts), which covers less where models "
-    "nearly tie (44 to 88% in simulation, benchmarks/statistics_simulation.csv); inversions of all pairs of models; "
+    "tau: Kendall's tau-b; low, high: its 95% interval, what the `settled` of all pairs of models leave open (order "
+    "the same or opposite in both languages by t tests, Holm), wide where models nearly tie; draws_low, draws_high: "
+    "95% of the bootstrap draws over dialogues (prompts), the paper's interval, which holds the truth less often where "
+    "models nearly tie (43 to 86% in simulation, benchmarks/statistics_simulation.csv); inversions of all pairs; "
     "p_models: language labels swapped within models, exact; p_items: swapped dialogue by dialogue, Monte Carlo, "
     "(k+1)/(n+1); p_items_holm over the table."
 )
 
 
 # What `stability_row` gives.
-COLUMNS = ["tau", "low", "high", "rho", "inversions", "tied", "pairs", "p_models", "p_items", "models", "reason"]
+COLUMNS = [
+    "tau", "low", "high", "settled", "draws_low", "draws_high", "rho", "inversions", "tied", "pairs", "p_models",
+    "p_items", "models", "reason",
+]  # fmt: skip
 
 
 def stability_row(
@@ -32,6 +38,9 @@ def stability_row(
         "tau": found.tau.value,
         "low": found.tau_interval[0],
         "high": found.tau_interval[1],
+        "settled": found.settled.concordant + found.settled.discordant,
+        "draws_low": found.tau_draws[0],
+        "draws_high": found.tau_draws[1],
         "rho": found.rho.value,
         "inversions": found.inversions.inverted,
         "tied": found.inversions.tied,
@@ -70,8 +79,14 @@ def stability_grid(metrics: pd.DataFrame, samples: int, permutations: int, seed:
 
 
 def for_plot(table: pd.DataFrame) -> pd.DataFrame:
-    """`stability_grid` as `figures.stability_plot` takes it."""
-    return table.rename(columns={"low": "lo", "high": "hi"}).assign(p=table["p_items"])
+    """`stability_grid` or `judge_stability` as `figures.stability_plot` takes it.
+
+    Of several judges every dimension is a metric of each judge.
+    """
+    points = table.rename(columns={"low": "lo", "high": "hi"}).assign(p=table["p_items"])
+    if "judge" in points and points["judge"].nunique() > 1:
+        points["metric"] = points["metric"] + ", " + points["judge"]
+    return points
 
 
 def own_evaluator(run, dimension: str, samples: int, permutations: int) -> pd.DataFrame:

@@ -181,7 +181,7 @@ def differences(scores: Scores, samples: int, seed: int) -> pd.DataFrame:
     """
     from itertools import combinations
 
-    from xlc_utils.statistics.stability import holm
+    from xlc_utils.statistics.holm import holm
 
     weights, rows = intervals.bootstrap_weights(len(scores.prompt_ids), samples, seed), []
     for a, b in combinations(range(len(scores.models)), 2):

@@ -8,7 +8,7 @@ the rounding of a sum are tied, in whatever order the items came. Draws still fo
 sort items by id (and models by name) before calling.
 
 Sources: paper B §3.4 and Appendix E (the published statistics); Kendall (1945) for tau-b; Efron & Tibshirani
-(1993) for the bootstrap; Phipson & Smyth (2010) for p = (k + 1) / (n + 1); Holm (1979).
+(1993) for the bootstrap; Phipson & Smyth (2010) for p = (k + 1) / (n + 1); of the intervals, see `settled`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from xlc_utils.statistics.intervals import (
     percentile_bounds,
     weighted_means,
 )
+from xlc_utils.statistics.settled import SettledPairs, rho_bounds, settled_pairs, tau_bounds
 
 TOO_FEW = "fewer than two models have a score in both languages"
 ALL_TIED = "all models are tied in one of the languages"
@@ -78,15 +79,21 @@ class SwapTest:
 class RankStability:
     """How alike two languages rank the models, from item-level scores.
 
-    Intervals are (low, high) and leave out the share `undefined` of bootstrap draws, in which all models
-    tie in a language. `scores` counts the item scores used in the first and in the second language.
+    `tau_interval` and `rho_interval` are the confidence intervals, (low, high): what the pairs of models whose order
+    is `settled` leave open. `tau_draws` and `rho_draws` say how far the bootstrap draws spread, (low, high), and do
+    not keep the level of a confidence interval where models nearly tie; they leave out the share `undefined` of
+    draws, in which all models tie in a language. All four are NaN where the coefficient is. `scores` counts the item
+    scores used in the first and in the second language.
     """
 
     tau: Correlation
     rho: Correlation
     inversions: Inversions
+    settled: SettledPairs
     tau_interval: tuple[float, float]
     rho_interval: tuple[float, float]
+    tau_draws: tuple[float, float]
+    rho_draws: tuple[float, float]
     undefined: float
     swap_models: SwapTest | None
     swap_items: SwapTest
@@ -153,11 +160,14 @@ def rank_stability(
     Models without a score in either language are left out. Paired, an item counts for a model only where it
     has a score in both languages.
 
-    Bootstrap: items are resampled. Paired, the same draws serve both languages and all models; otherwise
-    every model's items in every language are drawn on their own. The draws are noisier than the data, so
-    the interval of tau lies too near 0 where models are within noise of one another, and there holds the
-    truth less often than it says; where models lie apart it holds it more often
-    (benchmarks/statistics_simulation.py).
+    Intervals: between the lowest and the highest coefficient that the models' settled order leaves possible
+    (`xlc_utils.statistics.settled`). They hold the truth at least as often as `level` says, and more often where more
+    than one order is left (benchmarks/statistics_simulation.py).
+
+    Bootstrap (the intervals of paper B): items are resampled. Paired, the same draws serve both languages and all
+    models; otherwise every model's items in every language are drawn on their own. The draws are noisier than the
+    data and lie too near 0 where models are within noise of one another: there their percentiles hold the truth in
+    43 to 86% of data sets instead of 95%.
 
     Label swap (`swap_items`): were the language label arbitrary, how often would the rankings agree as
     little as they do? Within each model the labels are exchanged item by item (paired) or dealt anew over
@@ -172,8 +182,9 @@ def rank_stability(
         seed: of all draws; equal seeds and numbers of scores give equal draws.
         samples: bootstrap resamples.
         permutations: Monte Carlo label swaps, p = (k + 1) / (permutations + 1).
-        level: share of the intervals.
-        method: "percentile" or "bca". Tau moves in steps, for which the acceleration of BCa is only rough.
+        level: share of the intervals and of the draws.
+        method: "percentile" or "bca", of the draws. Tau moves in steps, for which the acceleration of BCa is only
+            rough.
 
     Source: paper B Appendix E, whose swap is that of the means.
     """
@@ -189,13 +200,18 @@ def rank_stability(
     else:
         low, high = bca_bounds(seen, draws, _jackknife(first, second, paired, tolerance), level)
     n = len(first)
+    settled = settled_pairs(first, second, paired=paired, level=level, tolerance=tolerance)
+    defined = not np.isnan(seen[0])
     swapped = _swapped_means(first, second, paired, permutations, seed)
     return RankStability(
         tau=_correlation(seen[0], n),
         rho=_correlation(seen[1], n),
         inversions=_counted(*means, tolerance),
-        tau_interval=(float(low[0]), float(high[0])),
-        rho_interval=(float(low[1]), float(high[1])),
+        settled=settled,
+        tau_interval=tau_bounds(settled) if defined else (np.nan, np.nan),
+        rho_interval=rho_bounds(settled, float(seen[1])) if defined else (np.nan, np.nan),
+        tau_draws=(float(low[0]), float(high[0])),
+        rho_draws=(float(low[1]), float(high[1])),
         undefined=float(np.isnan(draws[:, 0]).mean()),
         swap_models=swap_means(*means, tolerance=tolerance) if n <= MOST_ENUMERATED else None,
         swap_items=_swap_test(means, swapped, tolerance, drawn=True),
@@ -225,19 +241,6 @@ def swap_means(first: np.ndarray, second: np.ndarray, *, tolerance: float = 0.0)
     swap = (np.arange(2 ** max(n - 1, 0))[:, None] >> np.arange(n)) & 1 == 1
     swapped = np.where(swap, second, first), np.where(swap, first, second)
     return _swap_test((first, second), swapped, tolerance, drawn=False)
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's step-down adjusted p-values, in the shape of `p`; NaN stays NaN and does not count as a test.
-
-    Source: Holm (1979), Scand. J. Stat. 6, 65–70.
-    """
-    p = np.asarray(p, dtype=float)
-    adjusted = np.full(p.size, np.nan)
-    order = np.argsort(p, axis=None, kind="stable")[: int((~np.isnan(p)).sum())]
-    steps = p.ravel()[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
-    return adjusted.reshape(p.shape)
 
 
 def smallest_detectable_tau(n_models: int, alpha: float = 0.05) -> DetectableTau:
