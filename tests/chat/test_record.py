@@ -294,7 +294,12 @@ def test_a_kill_in_the_middle_of_writing_loses_nothing_that_was_committed(tmp_pa
 
 def test_a_commit_waits_for_the_disk(record: Record):
     """What a kill cannot show and a power cut would."""
-    assert record._rows("pragma journal_mode") == [("wal",)] and record._rows("pragma synchronous") == [(2,)]
+    record.claim(["k"], new_owner())  # which does not wait
+    said: list[str] = []
+    record._db.set_trace_callback(said.append)
+    put(record, "k", reply())
+    assert said[:2] == ["pragma synchronous=full", "begin immediate"]
+    assert record._rows("pragma journal_mode") == [("wal",)]
 
 
 def test_processes_share_a_new_record(tmp_path: Path):
