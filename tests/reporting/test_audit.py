@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 from xlc_utils.cli import app
 from xlc_utils.judges import automatic, human
 from xlc_utils.judges.released import FILES, PARAMETERS
+from xlc_utils.registry import models
+from xlc_utils.registry.files import project_root
 from xlc_utils.registry.problems import Problem
 from xlc_utils.reporting import audit, published
 from xlc_utils.reporting.audit import dialogues, paper_a, paper_b_dialogues, paper_b_ranks, paper_b_recovery, rankings
@@ -60,19 +62,26 @@ EXPECTED = {
     "a-no-intervals": (OPEN, {"one language": 0.048, "average at least": 0.009, "four smallest changes up to": 0.03}),
     "a-aya-poor": (HOLDS, {"higher": 5, "lower": 2}),
     "a-aya-empathy": (HOLDS, {"aya-exp-8b": 0.65, "gemini-2.0": 0.60, "below": 1}),
+    "a-dimensions": (HOLDS, {"rho": 0.512, "inverted": 16, "pairs": 66}),
     "a-family-names": (NOT, {"languages": 20, "elsewhere": 3}),
     "a-persian-urdu": (OPEN, {"possible, printed": 24, "possible, fa": 24, "possible, ur": 24, "possible, both": 10,
                               "beyond, printed": 8, "beyond, fa": 0, "beyond, ur": 0, "strictest bound": 0.995}),
     "a-fidelity": (HOLDS, {"mean": 4.261, "least": 4.10, "most": 4.59}),
+    "a-study-size": (HOLDS, {"examples": 100, "least pay": 0.6, "most pay": 0.8}),
     "a-self-consistency": (OPEN, {"least": 0.86, "most": 0.94, "mean": 0.904}),
     "a-f1-kind": (AS_PUBLISHED, {"macro fits": 3, "positive fits": 1, "weighted fits": 1}),
+    "a-f1-kind-gpt4o": (AS_PUBLISHED, {"macro fits": 3, "positive fits": 2, "weighted fits": 2,
+                                       "positive EX high": 58.5}),
+    "a-evaluator-tables": (HOLDS, {"values": 6, "agree": 6}),
     "a-gpt4o-evaluator": (HOLDS, {"n": 600, "apart": 3, "ER": 19.3, "IP": 27.5, "EX": 21.9, "EX negatives": 84.6,
                                   "EX accuracy": 78.0}),
     "a-splits": (HOLDS, {"ER": 0.55, "EX": 0.65, "IP": 0.97}),
+    "a-split-sizes": (HOLDS, {"possible": 1, "size": 154}),
     "a-learning-rate": (NOT, {"tried": 5, "chosen": 5.5e-5, "among them": 0}),
     "a-verifier": (OPEN, {"evaluated models it may be": 1}),
     "a-factscore-models": (NOT, {}),
     "a-indonesian-splitter": (OPEN, {"listed": 14, "Indonesian listed": 1}),
+    "a-concise": (HOLDS, {"English": 322, "Indonesian": 0.58, "Korean": 0.55}),
     "a-recitation": (OPEN, {"models": 2}),
     "b-dialogue-count": (OPEN, {"released": 2765, "en": 692, "et": 697, "fi": 692, "hu": 684}),
     "b-parameter-sets": (HOLDS, {"industries": 49, "problems": 20, "industries used": 44}),
@@ -100,6 +109,7 @@ EXPECTED = {
     "b-lemmatised": (NOT, {}),
     "b-mattr-length": (NOT, {"Mixtral-8x7B": 1}),
     "b-llama-mixtral": (HOLDS, {"lower": 3}),
+    "b-llama-mixtral-ttr": (HOLDS, {"lower": 6, "comparisons": 6, "equal": 3, "Mixtral most": 0.80}),
     "b-command-r": (AS_PUBLISHED, {"as published": 2, "uniform": 1, "Command-R et": 0.115, "Command-R fi": 0.118}),
     "b-similarity-direction": (NOT, {"same": 1, "unrelated": 0}),
     "b-similarity-differences": (OPEN, {}),
@@ -112,9 +122,11 @@ EXPECTED = {
     "b-coherence-negative": (NOT, {"et-fi": 0.333, "et-hu": 0.333, "printed tau": -0.06}),
     "b-coherence-fi-hu": (NOT, {"printed tau": -0.17}),
     "b-coherence-p": (AS_PUBLISHED, {"below .05": 1, "chance": 0.8639}),
+    "b-coherence-two-p": (NOT, {"§3.4": 0.02, "Appendix E": 0.04}),
     "b-english-ceiling": (NOT, {"means": 3, "tied": 3}),
     "b-lra-inversions": (AS_PUBLISHED, {"et-fi": -0.2, "et-hu": 0.2, "fi-hu": 0.067, "et-en": 0.067, "hu-en": 0.067,
                                         "least chance": 0.3597, "most chance": 0.7653, "above average": 1}),
+    "b-lra-figure": (AS_PUBLISHED, {"agree": 3, "least chance": 0.3597, "most chance": 0.7653}),
     "b-released-test": (NOT, {"models": 3.345}),
     "b-swap-smallest-p": (NOT, {"smallest": 0.03125, "printed below": 5, "printed": 9}),
     "b-swap-power": (NOT, {"orders": 720, "significant": 30, "reversal": 0.125, "nine": 10, "orders of nine": 90}),
@@ -123,11 +135,14 @@ EXPECTED = {
     "b-label-recovery": (OPEN, {"words problem": 0.7298, "words channel": 0.8353}),
     "b-label-capability": (NOT, {"problem fi": 0.7298, "problem hu": 0.6842, "problem en": 0.8858}),
     "b-agent-experience": (NOT, {"n": 600, "always human": 0.565}),
+    "b-label-chance": (AS_PUBLISHED, {"problem low": 0.147, "problem high": 0.179, "channel high": 0.14,
+                                      "agent_experience low": -0.04, "industry high": 0.0915}),
     "b-channel-easiest": (NOT, {"channel high": 0.57, "agent type": 0.57}),
     "b-label-definition": (OPEN, {"parameters": 5}),
     "b-ablation-count": (NOT, {"§2.3": 3, "§3.6": 6, "Appendix G": 6}),
     "b-ablation-scope": (NOT, {"parameters": 5, "metrics compared": 1}),
     "b-ablation-instability": (OPEN, {"languages": 1}),
+    "b-ablation-correlation": (OPEN, {"printed": 0.66, "three steps alone": 0.769}),
     "b-ablation-judges": (NOT, {"judges": 6, "GPT-5": 3, "others": 3}),
     "b-ablation-difference": (NOT, {"bound": 0.02, "categories": 2, "least": 0.02}),
     "b-meta-prompt": (OPEN, {"bound": 0.05}),
@@ -136,6 +151,7 @@ EXPECTED = {
 INFERRED = {
     "a-no-intervals", "a-persian-urdu", "a-f1-kind", "a-verifier", "a-indonesian-splitter", "b-model-names",
     "b-bedrock", "b-similarity-meaning", "b-tau-values", "b-label-recovery",
+    "a-f1-kind-gpt4o", "b-ablation-correlation",
 }  # fmt: skip
 
 
@@ -195,7 +211,7 @@ def test_the_table_has_the_entries_and_their_commands(found):
     assert list(table["entry"]) == list(found)
     assert (table["command"] == "xlc audit " + table["entry"]).all()
     assert set(table.loc[table["inference"], "entry"]) == INFERRED
-    assert "86 statements" in audit.rendered(table)
+    assert "97 statements" in audit.rendered(table)
 
 
 def test_no_sentence_grades_the_papers(found):
@@ -295,7 +311,110 @@ def test_kappas_and_labels_are_held_against_what_is_printed(monkeypatch):
     assert f"{finding.numbers['ways that agree']} of the 7 ways" in finding.recomputed
 
 
+@pytest.mark.parametrize(("tau", "verdict"), [(-0.2, HOLDS), (-0.17, AS_PUBLISHED), (-0.06, NOT)])
+def test_taus_that_six_rankings_can_produce_would_hold(monkeypatch, tau, verdict):
+    told = {"printed": lambda *of: tau}
+    assert other_verdict(monkeypatch, "b-tau-values", paper_b_ranks, **told) == verdict
+
+
+def test_a_ceiling_without_inversions_would_be_stable(monkeypatch):
+    none = {"ceiling_inversions": lambda *of: np.zeros(100)}
+    assert other_verdict(monkeypatch, "b-english-ceiling", paper_b_ranks, **none) == HOLDS
+
+
+@pytest.mark.parametrize("name", ["b-coherence-p", "b-lra-inversions"])
+def test_inversions_that_are_more_than_chance_would_hold(monkeypatch, name):
+    value = paper_b_ranks.printed
+    other_p = {"printed": lambda metric, pair, of, where: 0.3 if of == "p" else value(metric, pair, of, where)}
+    assert other_verdict(monkeypatch, name, paper_b_ranks, **other_p) == NOT
+    assert other_verdict(monkeypatch, name, rankings, at_least=lambda inversions: 0.01) == HOLDS
+
+
+def test_ties_that_are_kept_would_hold(monkeypatch):
+    tied = paper_b_ranks.kendall(np.ones(6), np.ones(6))
+    assert other_verdict(monkeypatch, "b-ties", paper_b_ranks, kendall=lambda *rankings: tied) == HOLDS
+
+
+def test_a_distance_would_be_lower_for_what_is_more_similar(monkeypatch):
+    cosine = paper_b_dialogues.cosine
+    distance = {"cosine": lambda one, other: 1 - cosine(one, other)}
+    assert other_verdict(monkeypatch, "b-similarity-direction", paper_b_dialogues, **distance) == HOLDS
+
+
+def test_judges_compared_as_said_would_hold(monkeypatch):
+    table = paper_b_recovery.ablation()
+    three = table["high"].mask(table["quantity"] == "number of judges compared", 3.0)
+    alike = {"ablation": lambda: table.assign(high=three)}
+    assert other_verdict(monkeypatch, "b-ablation-count", paper_b_recovery, **alike) == HOLDS
+    row = table[table["category"] == "channel"]
+    more = pd.concat([table, *(row.assign(quantity=f"score of {name}") for name in "GRCF")])
+    assert other_verdict(monkeypatch, "b-ablation-scope", paper_b_recovery, ablation=lambda: more) == HOLDS
+
+
+def test_gpt5_alone_would_be_the_judges_compared(monkeypatch):
+    known = models.load(project_root())
+    gpt5 = {name: model for name, model in known.models.items() if name.startswith("gpt-5")}
+    only = known.model_copy(update={"models": gpt5})
+    monkeypatch.setattr(models, "load", lambda root: only)
+    assert STATEMENTS["b-ablation-judges"].entry().finding.verdict == HOLDS
+
+
+def test_the_same_p_in_two_places_would_hold(monkeypatch):
+    once = {"printed": lambda *of: 0.02}
+    assert other_verdict(monkeypatch, "b-coherence-two-p", paper_b_ranks, **once) == HOLDS
+
+
+def test_a_figure_with_other_counts_than_its_table_would_not_hold(monkeypatch):
+    value = paper_b_ranks.printed
+    other = {"printed": lambda metric, pair, of, where: value(metric, pair, of, where) + (where == "Figure 2")}
+    assert other_verdict(monkeypatch, "b-lra-figure", paper_b_ranks, **other) == NOT
+
+
+def test_labels_recovered_far_beyond_guessing_would_hold(monkeypatch):
+    high = paper_b_recovery.accuracies().copy()
+    high.loc[["channel", "agent_type", "agent_experience"]] = 0.9
+    assert other_verdict(monkeypatch, "b-label-chance", paper_b_recovery, accuracies=lambda: high) == HOLDS
+    low = high.assign(low=0.1, high=0.2)
+    assert other_verdict(monkeypatch, "b-label-chance", paper_b_recovery, accuracies=lambda: low) == NOT
+
+
+def test_models_alike_in_both_dimensions_would_not_part(monkeypatch):
+    same = paper_a.averages("information")
+    assert other_verdict(monkeypatch, "a-dimensions", paper_a, averages=lambda dimension: same) == NOT
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity", "other"),
+    [
+        ("a-study-size", "examples an annotator", 9),
+        ("a-study-size", "pay an hour", 20),
+        ("a-split-sizes", "share of the data for development", 2),
+        ("a-concise", "words of the translated Korean response, counted in the printed text", 400),
+    ],
+)
+def test_other_printed_numbers_would_not_agree(monkeypatch, name, quantity, other):
+    told = paper_a.design
+    changed = {"design": lambda of: other if of == quantity else told(of)}
+    assert other_verdict(monkeypatch, name, paper_a, **changed) == NOT
+
+
+def test_two_tables_that_differ_would_not_agree(monkeypatch):
+    table = paper_a._evaluator
+    changed = {"_evaluator": lambda where="Table 2": table(where) + 0.001 * (where == "Table 6")}
+    assert other_verdict(monkeypatch, "a-evaluator-tables", paper_a, **changed) == NOT
+
+
 # Paper A
+
+
+def test_sizes_of_the_development_split_by_trying_all_counts():
+    """All whole numbers of examples, each printed to one decimal."""
+
+    def printed_as(value: float, n: int) -> bool:
+        return any(f"{100 * k / n:.1f}" == f"{value:.1f}" for k in range(n + 1))
+
+    sizes = [n for n in range(135, 166) if all(printed_as(value, n) for value in (31.2, 48.1, 13.0))]
+    assert sizes == [154] == [n for n in range(135, 166) if all(paper_a._is_share_of(v, n) for v in (31.2, 48.1, 13))]
 
 
 @pytest.fixture(scope="module")
@@ -617,6 +736,18 @@ def test_intervals_of_agent_experience_by_hand(found):
         numbers = found["b-agent-experience"].finding.numbers
         bound = {0.48: ("low", centre - half), 0.51: ("high", centre + half)}[accuracy]
         assert numbers[bound[0]] == pytest.approx(bound[1], abs=1e-6)
+
+
+def test_correlation_of_tiers_alone_by_shuffling_within_them():
+    generator = np.random.default_rng(3)
+    tiers = [range(6), range(6, 12), range(12, 30)]
+    rhos = []
+    for _ in range(2000):
+        one, other = (np.concatenate([generator.permutation(tier) for tier in tiers]) for _ in range(2))
+        rhos.append(np.corrcoef(one, other)[0, 1])
+    expected = paper_b_recovery.tiers_alone([6, 6, 18])
+    assert expected == pytest.approx(np.mean(rhos), abs=0.005)
+    assert STATEMENTS["b-ablation-correlation"].entry().finding.numbers["three steps alone"] == expected
 
 
 def test_numbers_of_the_dialogues_are_measured_again():

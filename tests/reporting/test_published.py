@@ -18,7 +18,7 @@ ROWS = {
     "outputs": 32,
     "paper_a_averaged_scores": 272,  # 24 rows of 12 groups, less In and Out of 4 models in 2 dimensions
     "paper_a_claims": 36,
-    "paper_a_design": 57,
+    "paper_a_design": 60,
     "paper_a_empathy_evaluator": 18,  # 3 mechanisms, 2 measures, 3 tables
     "paper_a_empathy_splits": 9,
     "paper_a_human_fidelity": 10,

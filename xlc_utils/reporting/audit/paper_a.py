@@ -28,6 +28,7 @@ from xlc_utils.reporting.audit.entries import (
 )
 from xlc_utils.reporting.compare import printed_averages
 from xlc_utils.statistics.intervals import wilson_interval
+from xlc_utils.statistics.stability import inversions, spearman
 
 DIMENSIONS = ("information", "empathy")
 SCRIPTS = ("Latin", "Indic", "PArab", "Oth1")
@@ -457,6 +458,31 @@ def aya_empathy() -> Finding:
     )
 
 
+@statement(
+    "a-dimensions",
+    where="§5.2",
+    printed="a highly consistent model along a certain dimension does not guarantee high consistency across all "
+    "dimensions",
+)
+def dimensions() -> Finding:
+    information, empathy = averages("information"), averages("empathy")
+    rho = spearman(information.to_numpy(), empathy[information.index].to_numpy())
+    found = inversions(information.to_numpy(), empathy[information.index].to_numpy())
+    return Finding(
+        HOLDS if found.inverted else DOES_NOT_HOLD,
+        f"The Avg of the twelve models in the two dimensions have a rank correlation of {rho.value:.2f}; "
+        f"{found.inverted} of {found.pairs} pairs of models are in opposite order ({found.tied} tie). gemini-2.0 is "
+        f"number {_place(information, 'gemini-2.0')} in information and {_place(empathy, 'gemini-2.0')} in empathy, "
+        f"aya-exp-32b {_place(information, 'aya-exp-32b')} and {_place(empathy, 'aya-exp-32b')}.",
+        {"rho": rho.value, "inverted": found.inverted, "pairs": found.pairs},
+    )
+
+
+def _place(average: pd.Series, model: str) -> int:
+    """The best of those that tie counts."""
+    return int((average > average[model]).sum()) + 1
+
+
 # --- the groups of languages
 
 
@@ -560,6 +586,27 @@ def fidelity() -> Finding:
     )
 
 
+@statement(
+    "a-study-size",
+    where="Appendix E.3",
+    printed="we recruit 10 annotators through prolific and ask each of them to label ten examples each (a total of "
+    "100 examples per language)",
+)
+def study_size() -> Finding:
+    examples = design("annotators a language") * design("examples an annotator")
+    minutes = [design(f"{which} expected duration of a HIT") for which in ("shortest", "longest")]
+    pay = [design("pay an hour") * duration / 60 for duration in minutes]
+    agree = examples == design("examples a language") and pay[0] <= design("pay a HIT, roughly") <= pay[1] + SLACK
+    return Finding(
+        HOLDS if agree else DOES_NOT_HOLD,
+        f"Ten times ten is {examples:.0f}. The pay agrees as well: at {design('pay an hour'):.0f}$ an hour "
+        f"{minutes[0]:.0f} to {minutes[1]:.0f} minutes are {pay[0]:.2f}$ to {pay[1]:.2f}$, and roughly "
+        f"{design('pay a HIT, roughly'):.2f}$ is printed. By these numbers each example has one rating, so how far "
+        "raters agree cannot be computed.",
+        {"examples": examples, "least pay": pay[0], "most pay": pay[1]},
+    )
+
+
 def _claim_numbers(claim: str) -> list[str]:
     claims = published.load("paper_a_claims").set_index("id")
     return claims.loc[claim, "numbers"].split(";")
@@ -583,29 +630,52 @@ def self_consistency() -> Finding:
     printed="Performance (in %) of the evaluator for detecting the three empathy mechanisms.",
 )
 def f1_kind() -> Finding:
-    fits = {kind: [] for kind in ("positive", "macro", "weighted")}
-    numbers = {}
-    for mechanism, (accuracy, f1, share) in _evaluator().iterrows():
-        for kind, (low, high) in f1_ranges(accuracy, share).items():
-            numbers[f"{kind} {mechanism} low"], numbers[f"{kind} {mechanism} high"] = 100 * low, 100 * high
-            if low - 0.0005 <= f1 <= high + 0.0005:
-                fits[kind].append(mechanism)
-    only_macro = len(fits["macro"]) == 3 and max(len(fits["positive"]), len(fits["weighted"])) < 3
+    only_macro, numbers = _kinds_of_f1("Table 2")
     return Finding(
         AS_PUBLISHED if only_macro else DOES_NOT_HOLD,
         "The table does not say which F1 it prints. Accuracy and the share of positives in the test split (Table 5) "
         f"bound each kind. F1 of the positive class could be at most {numbers['positive ER high']:.1f} for ER and "
         f"{numbers['positive EX high']:.1f} for EX, and weighted F1 at least {numbers['weighted EX low']:.1f} for EX, "
         "which excludes both; macro-F1 can have all three printed values. So they agree read as macro-F1.",
-        {**numbers, **{f"{kind} fits": len(fits[kind]) for kind in fits}},
+        numbers,
         inference=True,
     )
 
 
-def _evaluator() -> pd.DataFrame:
+@statement(
+    "a-f1-kind-gpt4o",
+    where="Table 7",
+    printed="Performance (in %) comnparison between GPT-4o and the best-performing bi-encoder model.",
+)
+def f1_kind_gpt4o() -> Finding:
+    only_macro, numbers = _kinds_of_f1("Table 7")
+    return Finding(
+        AS_PUBLISHED if only_macro else DOES_NOT_HOLD,
+        "Bounded in the same way (a-f1-kind), F1 of the positive class could be at most "
+        f"{numbers['positive EX high']:.1f} for EX and weighted F1 at least {numbers['weighted EX low']:.1f}, where "
+        f"{100 * _evaluator('Table 7').loc['EX', 'F1']:.1f} is printed; macro-F1 can have all three printed values, "
+        f"that of ER at its upper end ({numbers['macro ER high']:.1f}). So the two tables agree read as macro-F1.",
+        numbers,
+        inference=True,
+    )
+
+
+def _kinds_of_f1(where: str) -> tuple[bool, dict[str, float]]:
+    """Whether macro is the only kind of F1 that can have a table's values, and the ends of every kind, per cent."""
+    fits = dict.fromkeys(("positive", "macro", "weighted"), 0)
+    numbers = {}
+    for mechanism, (accuracy, f1, share) in _evaluator(where).iterrows():
+        for kind, (low, high) in f1_ranges(accuracy, share).items():
+            numbers[f"{kind} {mechanism} low"], numbers[f"{kind} {mechanism} high"] = 100 * low, 100 * high
+            fits[kind] += low - 0.0005 <= f1 <= high + 0.0005
+    only_macro = fits["macro"] == 3 and max(fits["positive"], fits["weighted"]) < 3
+    return only_macro, {**numbers, **{f"{kind} fits": int(n) for kind, n in fits.items()}}
+
+
+def _evaluator(where: str = "Table 2") -> pd.DataFrame:
     """Accuracy, F1 and share of positives of the test split by mechanism, as shares."""
     table = published.load("paper_a_empathy_evaluator")
-    scores = table[table["where"] == "Table 2"].pivot(index="mechanism", columns="measure", values="value")
+    scores = table[table["where"] == where].pivot(index="mechanism", columns="measure", values="value")
     splits = published.load("paper_a_empathy_splits").pivot(index="mechanism", columns="split", values="value")
     return pd.DataFrame({"accuracy": scores["accuracy"], "F1": scores["F1"], "share": splits["test"]}) / 100
 
@@ -629,6 +699,21 @@ def f1_ranges(accuracy: float, share: float) -> dict[str, tuple[float, float]]:
         "weighted": positives * positive + (1 - positives) * negative,
     }
     return {kind: (float(values.min()), float(values.max())) for kind, values in kinds.items()}
+
+
+@statement(
+    "a-evaluator-tables",
+    where="Appendix C.1",
+    printed="The performance of the final evaluator is mentioned in Table 6.",
+)
+def evaluator_tables() -> Finding:
+    main, appendix = (_evaluator(where)[["accuracy", "F1"]] for where in ("Table 2", "Table 6"))
+    agree = int(((main - appendix).abs() < SLACK).sum().sum())
+    return Finding(
+        HOLDS if agree == main.size else DOES_NOT_HOLD,
+        f"{agree} of the {main.size} values of Table 6 are those of Table 2.",
+        {"values": main.size, "agree": agree},
+    )
 
 
 @statement("a-gpt4o-evaluator", claim="A35")
@@ -669,6 +754,33 @@ def splits() -> Finding:
         + ".",
         p,
     )
+
+
+@statement(
+    "a-split-sizes",
+    where="Appendix C.1",
+    printed="we generated our own train-dev-test split using the ratios (75-5-20)",
+)
+def split_sizes() -> Finding:
+    shares = published.load("paper_a_empathy_splits").query("split == 'dev'")["value"].tolist()
+    part = design("share of the data for development") / 100
+    total = design("size of the Reddit part of EPITOME")
+    looked_at = range(round(0.9 * part * total), round(1.1 * part * total) + 1)
+    sizes = [n for n in looked_at if all(_is_share_of(value, n) for value in shares)]
+    implied = joined([f"{n / part:,.0f}" for n in sizes])
+    return Finding(
+        HOLDS if sizes else DOES_NOT_HOLD,
+        f"The three shares of the development split (Table 5: {joined([f'{value:.1f}' for value in shares])} per cent) "
+        f"are all shares of whole examples for {joined([str(n) for n in sizes]) or 'none'} and for no other number "
+        f"from {looked_at[0]} to {looked_at[-1]}. That is {100 * part:.0f}% of {implied}, where about {total:,.0f} is "
+        "printed for the Reddit part of EPITOME.",
+        {"possible": len(sizes), "size": sizes[0] if sizes else 0},
+    )
+
+
+def _is_share_of(per_cent: float, n: int) -> bool:
+    """Whether a whole number of n examples is a share printed so, to 0.1 per cent."""
+    return abs(100 * round(per_cent * n / 100) / n - per_cent) <= 0.05 + SLACK
 
 
 @statement("a-learning-rate", claim="A34")
@@ -722,6 +834,20 @@ def indonesian_splitter() -> Finding:
         "package names and versions.",
         {"listed": len(listed), "Indonesian listed": "Indonesian" in listed},
         inference=True,
+    )
+
+
+@statement("a-concise", claim="A36")
+def concise() -> Finding:
+    english = design("words of the English response, counted in the printed text")
+    others = {name: design(f"words of the translated {name} response, counted in the printed text") / english
+              for name in ("Indonesian", "Korean")}  # fmt: skip
+    return Finding(
+        HOLDS if max(others.values()) < 1 else DOES_NOT_HOLD,
+        f"Of the three printed responses the English one has {english:.0f} words; translated into English, the "
+        f"Indonesian one has {others['Indonesian']:.0%} and the Korean one {others['Korean']:.0%} of that. It is one "
+        f"prompt of {design('information-seeking prompts'):.0f}.",
+        {"English": english, **others},
     )
 
 

@@ -9,11 +9,13 @@ import pandas as pd
 
 from xlc_utils.judges.dialogues import read_options
 from xlc_utils.judges.released import PARAMETERS, WITH_DRAWS
+from xlc_utils.judges.rubric import SCALES
 from xlc_utils.registry import models
 from xlc_utils.registry.files import project_root
 from xlc_utils.reporting import published
 from xlc_utils.reporting.audit import dialogues
 from xlc_utils.reporting.audit.entries import (
+    AS_PUBLISHED,
     CANNOT_BE_CHECKED,
     DOES_NOT_HOLD,
     HOLDS,
@@ -155,6 +157,31 @@ def agent_experience() -> Finding:
     )
 
 
+@statement("b-label-chance", claim="B51")
+def label_chance() -> Finding:
+    chance = pd.Series({name: 1 / len(options) for name, options in read_options().labels.items()})
+    beyond = accuracies().sub(chance, axis=0).div(1 - chance, axis=0).loc[list(PARAMETERS)]
+    best, least = (name.replace("_", " ") for name in (beyond["high"].idxmax(), beyond["low"].idxmin()))
+    as_printed = _two_values_are_above(accuracies().loc[beyond.index], chance)
+    beyond_guessing = _two_values_are_above(beyond, chance)
+    text = joined([f"{name.replace('_', ' ')} {' to '.join(dict.fromkeys(f'{end:.2f}' for end in ends))}"
+                   for name, *ends in beyond.itertuples()])  # fmt: skip
+    return Finding(
+        HOLDS if beyond_guessing else AS_PUBLISHED if as_printed else DOES_NOT_HOLD,
+        f"The printed accuracies of channel, agent type and agent experience {'are' if as_printed else 'are not'} all "
+        "above those of industry and problem. They have two values each, drawn with equal probability (Table 5), so "
+        f"guessing is right in half of the dialogues; it is right in {chance['problem']:.0%} of them for the problem "
+        f"and in {chance['industry']:.0%} for the industry. What the accuracies have beyond guessing, as a "
+        f"share of what there is beyond it: {text}. By that measure {best} is recovered best and {least} least.",
+        {f"{name} {end}": beyond.loc[name, end] for name in PARAMETERS for end in ("low", "high")},
+    )
+
+
+def _two_values_are_above(table: pd.DataFrame, chance: pd.Series) -> bool:
+    """Whether the parameters of two values have more than all others: low and high by parameter."""
+    return bool(table["low"][chance == 0.5].min() > table["high"][chance < 0.5].max())
+
+
 @statement("b-channel-easiest", claim="B47")
 def channel_easiest() -> Finding:
     channel, kind = accuracies().loc["channel"], accuracies().loc["agent_type"]
@@ -191,7 +218,7 @@ def label_definition() -> Finding:
 def ablation_count() -> Finding:
     judges = ablation().query("quantity == 'number of judges compared'").set_index("where")["high"]
     return Finding(
-        DOES_NOT_HOLD,
+        HOLDS if judges.nunique() == 1 else DOES_NOT_HOLD,
         f"§3.6 and Appendix G compare {judges['Appendix G']:.0f} judges and name them.",
         {"§2.3": judges["§2.3"], "§3.6": judges["§3.6"], "Appendix G": judges["Appendix G"]},
     )
@@ -200,11 +227,14 @@ def ablation_count() -> Finding:
 @statement("b-ablation-scope", claim="B48")
 def ablation_scope() -> Finding:
     shown = sorted(set(accuracies().index))
+    # What is printed by category is what was compared; the others are of all categories together.
+    compared = ablation().query("category != 'all'")["quantity"].nunique()
+    metrics = len(SCALES) + 1
     return Finding(
-        DOES_NOT_HOLD,
+        HOLDS if compared == metrics else DOES_NOT_HOLD,
         f"Appendix G compares the judges in label recovery alone; its numbers are of {len(shown)} parameters. Grammar, "
         "readability, coherence and fluency were judged by one judge.",
-        {"parameters": len(shown), "metrics compared": 1, "metrics": 5},
+        {"parameters": len(shown), "metrics compared": compared, "metrics": metrics},
     )
 
 
@@ -228,7 +258,7 @@ def ablation_judges() -> Finding:
     gpt5 = [name for name in judges if name.startswith("gpt-5")]
     others = [name for name in judges if name not in gpt5]
     return Finding(
-        DOES_NOT_HOLD,
+        DOES_NOT_HOLD if others else HOLDS,
         f"Appendix G compares {len(judges)} judges: {len(gpt5)} variants of GPT-5 and {joined(others)}, whose weights "
         "are open.",
         {"judges": len(judges), "GPT-5": len(gpt5), "others": len(others)},
@@ -248,6 +278,30 @@ def ablation_difference() -> Finding:
         f"below {bound:.2f}.",
         {"bound": bound, "categories": len(beyond), "least": least.max()},
     )
+
+
+@statement("b-ablation-correlation", claim="B49")
+def ablation_correlation() -> Finding:
+    printed = float(ablation().query("quantity.str.startswith('mean Spearman')")["high"].item())
+    generators = int(design("generator models judged"))
+    tiers = {"industry": 1, "problem": 1, "the three of two values": len(PARAMETERS) - 2}
+    expected = tiers_alone([generators * n for n in tiers.values()])
+    return Finding(
+        CANNOT_BE_CHECKED,
+        f"The {generators * len(PARAMETERS)} pairs of model and category differ first of all by category: industry is "
+        "recovered least, then problem, then the three parameters with two values (b-channel-easiest). Two judges "
+        "that agree in nothing but these three steps, if every model's accuracy is on the step of its category, have a "
+        f"correlation of {expected:.2f} on average; {printed:.2f} is printed. So it does not show that judges agree "
+        "about models. Needed: the accuracies by judge, model and category.",
+        {"printed": printed, "three steps alone": expected},
+        inference=True,
+    )
+
+
+def tiers_alone(sizes: list[int]) -> float:
+    """Mean Spearman's rho of two rankings that have the same tiers of these sizes and any order within them."""
+    n = sum(sizes)
+    return 1 - sum(size**3 - size for size in sizes) / (n**3 - n)
 
 
 # --- the meta-prompt
