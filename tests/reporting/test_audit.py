@@ -87,6 +87,8 @@ EXPECTED = {
     "b-parameter-sets": (HOLDS, {"industries": 49, "problems": 20, "industries used": 44}),
     "b-identical-parameters": (OPEN, {"draws shared": 120, "et dialogues": 697, "et with a draw": 0, "annotated": 120,
                                       "annotated among the draws": 0}),
+    "b-message-order": (OPEN, {"least": 110, "most": 114, "gpt-4.1-mini": 54, "gpt-4.1-mini fi and en": 89}),
+    "b-sampling": (HOLDS, {"p": 0.6, "draws": 120, "industries": 44, "industries expected": 44.9}),
     "b-model-names": (NOT, {"Llama generators": 2, "named 3.1 or 3.3": 0}),
     "b-bedrock": (OPEN, {"of Bedrock's form": 5, "other": 1}),
     "b-message-counts": (NOT, {"least mean": 2.39, "most mean": 9.49, "single, Mixtral hu": 0.147}),
@@ -114,7 +116,7 @@ EXPECTED = {
     "b-similarity-direction": (NOT, {"same": 1, "unrelated": 0}),
     "b-similarity-differences": (OPEN, {}),
     "b-similarity-meaning": (OPEN, {}),
-    "b-surface-tau": (NOT, {"bound": 0.76, "as published cells": 15, "uniform cells": 18}),
+    "b-surface-tau": (NOT, {"bound": 0.76, "as published cells": 15, "uniform cells": 18, "uniform below": 8}),
     "b-surface-bounds": (NOT, {"most inversions": 3, "highest tau": 0.6, "bounds": 4}),
     "b-with-confidence": (NOT, {"detectable": 0.867, "p of 1": 0.017, "p of 2": 0.056, "p of 3": 0.136}),
     "b-tau-values": (NOT, {"nearest et-hu": -0.067, "nearest fi-hu": -0.2, "et-hu with ties": 0, "fi-hu with ties": 1,
@@ -151,7 +153,7 @@ EXPECTED = {
 INFERRED = {
     "a-no-intervals", "a-persian-urdu", "a-f1-kind", "a-verifier", "a-indonesian-splitter", "b-model-names",
     "b-bedrock", "b-similarity-meaning", "b-tau-values", "b-label-recovery",
-    "a-f1-kind-gpt4o", "b-ablation-correlation",
+    "a-f1-kind-gpt4o", "b-ablation-correlation", "b-message-order", "b-sampling",
 }  # fmt: skip
 
 
@@ -211,7 +213,7 @@ def test_the_table_has_the_entries_and_their_commands(found):
     assert list(table["entry"]) == list(found)
     assert (table["command"] == "xlc audit " + table["entry"]).all()
     assert set(table.loc[table["inference"], "entry"]) == INFERRED
-    assert "97 statements" in audit.rendered(table)
+    assert "99 statements" in audit.rendered(table)
 
 
 def test_no_sentence_grades_the_papers(found):
@@ -359,6 +361,12 @@ def test_gpt5_alone_would_be_the_judges_compared(monkeypatch):
     assert STATEMENTS["b-ablation-judges"].entry().finding.verdict == HOLDS
 
 
+def test_message_counts_of_other_weights_would_not_be_sampled_so(monkeypatch):
+    told = paper_b_dialogues.design
+    equal = {"design": lambda of: 0.25 if of.startswith("weight of") else told(of)}
+    assert other_verdict(monkeypatch, "b-sampling", paper_b_dialogues, **equal) == NOT
+
+
 def test_the_same_p_in_two_places_would_hold(monkeypatch):
     once = {"printed": lambda *of: 0.02}
     assert other_verdict(monkeypatch, "b-coherence-two-p", paper_b_ranks, **once) == HOLDS
@@ -491,6 +499,23 @@ def test_languages_of_dialogues_and_lengths_from_the_committed_rows(found):
     equal = scored.loc[scored["n_tokens_whole"] < 100, ["ttr_whole", "mattr_whole"]].dropna()
     assert (equal["ttr_whole"] == equal["mattr_whole"]).all()
     assert found["b-message-counts"].finding.numbers["listed"] == sum(rows["n_turns"].isin([4, 8, 12, 16])) / len(rows)
+
+
+def test_longest_common_subsequence_by_its_recursion(found):
+    def longest(one, other) -> int:
+        table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+        for i, a in enumerate(one):
+            for j, b in enumerate(other):
+                table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
+        return table[-1][-1]
+
+    generator = np.random.default_rng(1)
+    for _ in range(30):
+        one, others = generator.integers(0, 4, 12), generator.integers(0, 4, (5, 15))
+        assert paper_b_dialogues.longest_common(one, others).tolist() == [longest(one, other) for other in others]
+    rows = pd.read_csv(automatic.DATA / "dialogue_metrics.csv").query("model == 'Llama3-70B'")
+    counts = {c: rows.loc[rows["language"] == c, "n_turns"].tolist() for c in ("et", "en")}
+    assert longest(counts["et"], counts["en"]) == found["b-message-order"].finding.numbers["most"]
 
 
 def test_kappas_of_complete_ratings_by_statsmodels(found):

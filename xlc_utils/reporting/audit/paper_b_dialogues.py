@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chisquare
 
 from xlc_utils.judges import automatic, human
 from xlc_utils.judges.dialogues import read_options
@@ -26,6 +27,7 @@ from xlc_utils.statistics import agreement
 FINNO_UGRIC = ("et", "fi", "hu")
 SEED = 0
 RESAMPLES = 1000
+SHUFFLES = 199
 
 
 @lru_cache
@@ -121,6 +123,82 @@ def identical_parameters() -> Finding:
             "annotated": annotated,
             "annotated among the draws": among,
         },
+    )
+
+
+@statement("b-message-order", claim="B37")
+def message_order() -> Finding:
+    listed = metrics()["n_turns"].isin(read_options().message_counts).groupby(metrics()["model"]).mean()
+    kept = list(listed.index[listed >= 0.9])
+    own = {model: [in_common(model, "et", c) for c in WITH_DRAWS] for model in (*kept, "gpt-4.1-mini")}
+    found, by_chance = (np.array([pair for m in kept for pair in own[m]])[:, which] for which in (0, 1))
+    other, other_by_chance = np.array(own["gpt-4.1-mini"]).T
+    sizes = [int(((metrics()["model"] == m) & (metrics()["language"] == "et")).sum()) for m in kept]
+    english = in_common("gpt-4.1-mini", "fi", "en")[0]
+    return Finding(
+        CANNOT_BE_CHECKED,
+        "The parameters of the Estonian dialogues are not released (b-identical-parameters), but their messages can be "
+        f"counted. {joined(kept)} keep to the numbers of Table 5 in {listed[kept].min():.0%} of their dialogues or "
+        f"more. In the order of the files their {joined([str(n) for n in sizes])} Estonian numbers have "
+        f"{found.min()} to {found.max()} in common with the Finnish, Hungarian and English ones (longest common "
+        f"subsequence); shuffled, at most {by_chance.max()}. So these dialogues were probably generated from the same "
+        f"list of draws. gpt-4.1-mini's Finnish and English numbers have {english} in common, its Estonian and others "
+        f"{other.min()} to {other.max()}, which shuffling reaches as well ({other_by_chance.max()}): its Estonian "
+        "dialogues are probably of other draws. The other three generators keep to the numbers too seldom to tell. "
+        "Needed: the parameters of the Estonian dialogues.",
+        {"least": found.min(), "most": found.max(), "shuffled at most": by_chance.max(), "gpt-4.1-mini": other.max(),
+         "gpt-4.1-mini shuffled": other_by_chance.max(), "gpt-4.1-mini fi and en": english},
+        inference=True,
+    )  # fmt: skip
+
+
+def in_common(model: str, first: str, second: str) -> tuple[int, int]:
+    """Length of the longest common subsequence of a generator's numbers of messages in two languages.
+
+    Returns:
+        That of the dialogues in their order, and the most of `SHUFFLES` in which the second language's are shuffled.
+    """
+    rows = metrics()[metrics()["model"] == model].sort_values("dialogue").set_index("language")["n_turns"]
+    one, other = (rows.loc[language].to_numpy() for language in (first, second))
+    shuffled = np.random.default_rng(SEED).permuted(np.tile(other, (SHUFFLES, 1)), axis=1)
+    return int(longest_common(one, other)), int(longest_common(one, shuffled).max())
+
+
+def longest_common(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Length of the longest common subsequence of a sequence (n,) and each of others (…, m): (…)."""
+    # Of what has been read of `one` and the first 0, 1, … m of the others.
+    length = np.zeros((*other.shape[:-1], other.shape[-1] + 1), dtype=int)
+    for value in one:
+        longer = np.maximum(length[..., 1:], length[..., :-1] + (other == value))
+        length[..., 1:] = np.maximum.accumulate(longer, axis=-1)
+    return length[..., -1]
+
+
+@statement(
+    "b-sampling",
+    where="Table 5",
+    printed="All options are sampled with equal probability, except for message length, which is weighted to favor "
+    "shorter interactions [0.4,0.3,0.2,0.1].",
+)
+def sampling() -> Finding:
+    options = read_options().message_counts
+    rows = metrics()[metrics()["n_turns"].isin(options) & metrics()["draw"].notna()]
+    asked = rows.groupby("draw")["n_turns"].agg(lambda counts: counts.mode().iloc[0])
+    seen = asked.value_counts().reindex(options, fill_value=0)
+    weights = np.array([design(f"weight of {n} messages") for n in options])
+    p = float(chisquare(seen, weights * len(asked)).pvalue)
+    industries = len(read_options().labels["industry"])
+    expected = industries * (1 - (1 - 1 / industries) ** len(asked))
+    used = int(dialogues.numbers()["labels", "en", "industry"])
+    numbers, draws = joined([str(n) for n in options]), joined([str(n) for n in seen])
+    return Finding(
+        HOLDS if p > 0.05 else DOES_NOT_HOLD,
+        f"Of the four numbers of messages the one that most dialogues of a draw have is {numbers} for {draws} of "
+        f"{len(asked)} draws; a chi-square test against the printed weights gives p = {p:.2f}. So many equal draws of "
+        f"{industries} industries use {expected:.1f} of them on average; {used} are used. What was asked for is not "
+        "recorded; that most dialogues have it is inferred.",
+        {"p": p, "draws": len(asked), "industries": used, "industries expected": expected},
+        inference=True,
     )
 
 
