@@ -273,8 +273,9 @@ def test_the_number_of_items_is_what_was_asked_for(smoke: Smoke):
 
 @pytest.mark.models
 def test_tables_of_scores_show_their_n_by_outcome(smoke: Smoke):
-    names = {"information_by_language": "n", "empathy_by_language": "n", "a_table_4_information": "n"}
-    for name, n in {**names, "a_table_4_empathy": "n", "third_dimension": "n", "evaluator_ruler": "claims"}.items():
+    names = ["information_by_language", "empathy_by_language", "a_table_4_information", "a_table_4_empathy"]
+    names = dict.fromkeys([*names, "third_dimension", "information_original_language"], "n")
+    for name, n in {**names, "evaluator_ruler": "claims", "evaluator_errors": "claims"}.items():
         table = pd.read_csv(smoke.folder / "tables" / f"{name}.csv")
         outcomes = [str(o) for o in Outcome if str(o) in table]
         assert outcomes and (table[outcomes].sum(axis=1) == table[n]).all(), name

@@ -50,5 +50,7 @@ def units(run, held_out: pd.DataFrame) -> pd.DataFrame:
     ):
         for name in (n for n in names if n in run.models.models):
             by_unit = {unit: model_verifier(run, name, unit) for unit in UNITS}
-            tables.append(units_table(pairs, by_unit, samples, seed).assign(verifier=name))
+            found = units_table(pairs, by_unit, samples, seed)
+            found.insert(0, "verifier", name)
+            tables.append(found)
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
