@@ -201,8 +201,10 @@ def test_many_requests_go_in_several_files(endpoint, batches, tmp_path, monkeypa
 
 def test_who_waits_because_the_endpoint_says_so_can_be_stopped(endpoint, batches, tmp_path):
     endpoint.script = [Answer({}, status=429, headers={"Retry-After": "60"})]
-    asking = model_of(endpoint, tmp_path).backend().ask(CHATS, Sampling())
+    backend = model_of(endpoint, tmp_path).backend()
+    asking = backend.ask(CHATS, Sampling())
     assert next(asking) == next(asking) == [] and len(endpoint.requests) == 1
+    assert backend.waiting() == "the endpoint asks to wait 59 s"
     asking.close()
 
 

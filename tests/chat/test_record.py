@@ -16,6 +16,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from fake_endpoint import Answer, FakeEndpoint, completion
 from hypothesis import given, settings
@@ -396,13 +397,16 @@ def test_a_failure_of_another_process_is_asked_by_this_one(record: Record):
     assert [r.text for r in said] == ["Q"] and waited == ["1 are asked by another process", ""]
 
 
-def test_nothing_stays_claimed_after_a_failure(tmp_path: Path, endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch):
-    """Not even what was about to be claimed when the disk was full: the same kernel may go on."""
+@pytest.mark.parametrize("released", [True, False])
+def test_a_failure_keeps_nobody_from_asking(
+    tmp_path: Path, endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch, released: bool
+):
+    """On a full disk a claim may be under way, and may not be given up: the same kernel goes on all the same."""
     record, claim = Record(tmp_path / "calls.sqlite"), Record.claim
     claiming = threading.Event()
 
     def slow(self, keys, *arguments):
-        if claiming.is_set() or len(endpoint.requests):
+        if len(endpoint.requests):
             claiming.set()
             time.sleep(0.3)
         return claim(self, keys, *arguments)
@@ -412,13 +416,30 @@ def test_nothing_stays_claimed_after_a_failure(tmp_path: Path, endpoint: FakeEnd
         raise Problem("calls.sqlite", "the disk is full", "free some space")
 
     endpoint.otherwise = echo
-    monkeypatch.setattr(Record, "claim", slow)
-    monkeypatch.setattr(record, "put", full)
     backend = OpenAIBackend("m", IDENTITY, "m", [endpoint.url], concurrency=4)
-    with pytest.raises(Problem, match="disk is full"):
-        model_of(record, backend).complete(chats(*map(str, range(120))), GREEDY)
+    model, asked = model_of(record, backend), chats(*map(str, range(120)))
+    with monkeypatch.context() as patch, pytest.raises(Problem, match="disk is full"):
+        patch.setattr(Record, "claim", slow)
+        patch.setattr(record, "put", full)
+        if not released:
+            patch.setattr(record, "release", full)
+        model.complete(asked, GREEDY)
     time.sleep(0.6)
-    assert record._rows("select count(*) from claims") == [(0,)]
+    assert (record._rows("select count(*) from claims") == [(0,)]) is released
+    assert [r.text for r in model.complete(asked, GREEDY)] == [f"re {i}" for i in range(120)]
+
+
+def test_a_clock_that_is_set_takes_no_claim_away(record: Record, monkeypatch: pytest.MonkeyPatch):
+    here, there = multiprocessing.Pipe(duplex=False)
+    process = forked(lambda: (there.send(new_owner()), time.sleep(60)))
+    owner = here.recv()
+    assert record.claim(["k"], owner) == ["k"]
+    created = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: created(self) + 2)
+    assert record.claim(["k"], new_owner()) == []
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: created(self) + 3600)
+    assert record.claim(["k"], new_owner()) == ["k"], "another process of that number"
+    process.kill()
 
 
 # ---- what is asked again, and when it is enough ----------------------------------------------------------------------
@@ -427,7 +448,9 @@ def test_refusals_are_asked_again_if_told_so(record: Record):
     assert model_of(record, backend).complete(chats("a"), GREEDY)[0].text == "no"
     again = model_of(record, backend, again=["refused"])
     assert [again.complete(chats("a"), GREEDY)[0].text for _ in range(3)] == ["no!", "A", "A"]
-    assert record.summary()[0]["attempts"] == 3 and backend.asked == ["a"] * 3
+    assert backend.asked == ["a"] * 3
+    row = record.summary()[0]
+    assert (row["attempts"], row["prompt_tokens"], row["completion_tokens"]) == (3, 9, 15), "all three were paid for"
 
 
 @pytest.mark.parametrize(

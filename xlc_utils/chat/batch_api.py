@@ -47,6 +47,7 @@ class BatchBackend(OpenAIBackend):
         self._client = self._opened()
         weakref.finalize(self, close_all, [self._client])
         self._batches: dict[str, Any] = {}  # those under way as the endpoint showed them last, by their file
+        self._not_before = 0.0  # time.monotonic() that the endpoint asks to wait for
 
     def ask(self, chats: Iterable[Chat], sampling: Sampling) -> Iterator[list[tuple[int, Reply]]]:
         """See `Backend`. All chats are taken at once. Where the caller stops, batches stay at the endpoint.
@@ -86,7 +87,10 @@ class BatchBackend(OpenAIBackend):
     def waiting(self) -> str:
         """See `Backend`."""
         shown = list(self._batches.values())
-        return ", ".join(f"{b.id} {b.status}, {_done(b)} answered" for b in shown if b.status not in ENDED)
+        said = [f"{b.id} {b.status}, {_done(b)} answered" for b in shown if b.status not in ENDED]
+        if (pause := self._not_before - time.monotonic()) > 1:
+            said.append(f"the endpoint asks to wait {pause:.0f} s")
+        return ", ".join(said)
 
     # ---- submitting --------------------------------------------------------------------------------------------------
     def _resumed(self, wanted: Iterable[str]) -> Waiting[dict[str, list[str]]]:
@@ -218,6 +222,7 @@ class BatchBackend(OpenAIBackend):
                 pause = retry_after(error.response.headers) or 0.0
                 if pause > LONGEST_PAUSE:
                     raise self._long_pause(server, pause, error.message) from None
+            self._not_before = time.monotonic() + pause
             yield from _pause(max(pause, backoff(attempt)))
 
 

@@ -44,6 +44,7 @@ create index if not exists calls_by_model on calls (model, outcome);
 # Only these are answers; anything else is asked again when the run is.
 KEPT = (Outcome.OK, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY)
 CLAIMED_AT_ONCE = 16
+CLOCK_SECONDS = 10  # by which a clock may be set while a run goes on
 SECONDS_BETWEEN_LOOKS = 0.5  # at what another process is asking
 # How long what is in flight may still arrive, which is paid for: after Ctrl-C, and after the minutes of a budget.
 GRACE_SECONDS, GRACE_SECONDS_OF_TIME = 10, 60
@@ -186,7 +187,8 @@ class Record:
 
     def put(self, calls: Sequence[Call], again: Iterable[str] = ()) -> bool:
         """Writes replies durably, all or none, and ends their claims. A kept reply that is there already stays, but for
-        the outcomes ``again``; returns whether that was so with any."""
+        the outcomes ``again``; returns whether that was so with any. Where a reply takes the place of another, the row
+        counts the tokens, seconds and attempts of both, which were paid for."""
         kept = sorted(set(KEPT) - set(again))
         rows = [_row(call) for call in calls]
         with self._transaction() as db:
@@ -194,8 +196,9 @@ class Record:
             db.executemany(
                 "insert into calls values (?,?,?,?,?,?,?,?,?,?) on conflict (key) do update set"
                 " outcome=excluded.outcome, request=excluded.request, reply=excluded.reply,"
-                " prompt_tokens=excluded.prompt_tokens, completion_tokens=excluded.completion_tokens,"
-                " seconds=excluded.seconds, attempts=attempts+excluded.attempts, at=excluded.at"
+                " prompt_tokens=prompt_tokens+excluded.prompt_tokens,"
+                " completion_tokens=completion_tokens+excluded.completion_tokens,"
+                " seconds=seconds+excluded.seconds, attempts=attempts+excluded.attempts, at=excluded.at"
                 f" where outcome not in ({','.join('?' * len(kept))})",
                 [(*row, *kept) for row in rows],
             )
@@ -349,15 +352,24 @@ def _pages_in_log(path: Path) -> int:
     return pages
 
 
+# Those of this process who claim calls: what one of the past could not give up, on a full disk, is nobody's.
+_owners: set[str] = set()
+
+
 def new_owner() -> str:
     """A name for who claims calls: this process, told from a later one of the same number, and a mark of its own."""
-    return f"{os.getpid()} {psutil.Process().create_time()} {uuid.uuid4().hex}"
+    owner = f"{os.getpid()} {psutil.Process().create_time()} {uuid.uuid4().hex}"
+    _owners.add(owner)
+    return owner
 
 
 def _lives(owner: str) -> bool:
     pid, started, _ = owner.split()
+    if int(pid) == os.getpid():
+        return owner in _owners
     try:
-        return psutil.Process(int(pid)).create_time() == float(started)
+        # When a process was started is told by the clock, which is set now and then.
+        return abs(psutil.Process(int(pid)).create_time() - float(started)) < CLOCK_SECONDS
     except psutil.NoSuchProcess:
         return False
 
@@ -456,6 +468,7 @@ class _Asking:
                     time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
             self.stop(0)
+            _owners.discard(self._owner)
             self._record.release(self._owner)
         return self._replies
 
