@@ -60,7 +60,7 @@ def test_judges_agreement_is_scipys_spearman_over_generators_and_categories(reco
     for a, b in combinations(dict.fromkeys(recovered["judge"]), 2):
         expected = spearmanr(accuracy.loc[a].to_numpy().ravel(), accuracy.loc[b].to_numpy().ravel()).statistic
         row = table.loc[(a, b)]
-        assert row["rho"] == pytest.approx(expected, abs=1e-12) and row["low"] <= row["rho"] <= row["high"]
+        assert row["rho"] == pytest.approx(expected, abs=1e-12) and row["draws_low"] <= row["rho"] <= row["draws_high"]
         rhos.append(expected)
     assert table.loc[("all", "all"), "rho"] == pytest.approx(np.mean(rhos), abs=1e-12)
 

@@ -52,12 +52,16 @@ def agreement_of_judges(items: pd.DataFrame, samples: int, seed: int) -> pd.Data
     The paper prints the mean, .66. Most of it is that some categories are easier than others for every judge: `within`
     is the mean of the correlations inside each category, over generators only.
 
+    The correlation is one of ranks of accuracies, and steps where these tie. So the range of the bootstrap draws says
+    how far another sample of dialogues can move it and is no confidence interval: draws are noisier than the data, and
+    of judges that are truly alike none reaches 1.
+
     Args:
         items: rows of `label_recovery.recovered` of one language.
         samples, seed: of the bootstrap over dialogues, the same for all judges and generators.
 
     Returns:
-        first, second (judges; "all", "all" for the mean), rho, low, high, within.
+        first, second (judges; "all", "all" for the mean), rho, draws_low, draws_high (95% of the draws), within.
     """
     judges, accuracies = _accuracies(items, samples, seed)  # (1 + samples, judges, generators, categories)
     rows = []
@@ -72,7 +76,7 @@ def agreement_of_judges(items: pd.DataFrame, samples: int, seed: int) -> pd.Data
     for number, (a, b) in enumerate(pairs):
         rows.append((judges[a], judges[b], *_with_bounds(over[:, number]), inside[number]))
     rows.append(("all", "all", *_with_bounds(over.mean(axis=1)), inside.mean()))
-    return pd.DataFrame(rows, columns=["first", "second", "rho", "low", "high", "within"])
+    return pd.DataFrame(rows, columns=["first", "second", "rho", "draws_low", "draws_high", "within"])
 
 
 def _accuracies(items: pd.DataFrame, samples: int, seed: int) -> tuple[list[str], np.ndarray]:
