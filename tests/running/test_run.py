@@ -36,6 +36,21 @@ def rows(outcomes: list[str], **columns: list) -> pd.DataFrame:
     return pd.DataFrame({"prompt_id": [f"p-{i}" for i in range(len(outcomes))], "outcome": outcomes, **columns})
 
 
+@pytest.mark.parametrize(
+    ("given", "toy"),
+    [
+        ({}, False),
+        ({"claim_verifiers": ["lexical", "Qwen-2.5-14B"]}, False),
+        ({"claim_verifiers": ["lexical", "smollm2-135m-instruct"]}, True),
+        ({"claim_verifiers": ["likelihood"]}, True),
+        ({"claim_extractor": "smollm2-135m-instruct"}, True),
+    ],
+)
+def test_tables_are_a_toys_if_the_evaluator_is(project: Path, given: dict, toy: bool):
+    namespace = {**NAMESPACE, "models": ["mine"], "translators": ["firefox-pten"], **given}
+    assert xlc_utils.open_run(namespace, "04_information").toy is toy
+
+
 # ---- encoders --------------------------------------------------------------------------------------------------------
 def test_the_similarity_encoder_is_the_one_that_is_named(project: Path, monkeypatch):
     from xlc_utils.chat import hub_encoder

@@ -5,3 +5,5 @@ EXTRACTORS = ("sentences",)
 VERIFIERS = ("lexical", "embedding", "fused", "likelihood")
 #: Those verifiers that read other languages than English, for `original_language_verifier`.
 MULTILINGUAL = ("embedding",)
+#: The embedded model whose token probabilities `likelihood` reads.
+LIKELIHOOD_MODEL = "smollm2-135m-instruct"

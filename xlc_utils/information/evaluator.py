@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from xlc_utils.information import LIKELIHOOD_MODEL
 from xlc_utils.information.claims import ModelClaims, SentenceClaims
 from xlc_utils.information.ruler import auc, failed_answers, is_development, judged, known_pairs
 from xlc_utils.information.scores import evaluate_answers
 from xlc_utils.information.verdicts import Calibrated, Embedding, Fused, Lexical, Likelihood, ModelVerifier
 from xlc_utils.registry import prompts
 from xlc_utils.registry.outcomes import Outcome
-
-LIKELIHOOD_MODEL = "smollm2-135m-instruct"  # the embedded model whose token probabilities `likelihood` reads
 
 
 def extractor_of(run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from xlc_utils.information.evaluator import LIKELIHOOD_MODEL, model_verifier, verifier_of
+from xlc_utils.information.evaluator import model_verifier, verifier_of
 from xlc_utils.information.ruler import is_development, judged, one_a_question, ruler_table, units_table
 
 UNITS = ("claim", "answer")
@@ -31,9 +31,8 @@ def further(run, pairs: pd.DataFrame, verifiers: dict[str, object]) -> pd.DataFr
 
 
 def is_toy(run) -> bool:
-    """Whether a verifier of these tables is a toy model, so that they have to say so."""
-    names = {*run.params.claim_verifiers, *run.params.measured_verifiers}
-    return any(run.is_toy(LIKELIHOOD_MODEL if name == "likelihood" else name) for name in names)
+    """Whether a verifier of these tables, or what made their texts, is a toy, so that they have to say so."""
+    return run.toy or any(run.is_toy(name) for name in run.params.measured_verifiers)
 
 
 def units(run, held_out: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from xlc_utils.chat.base import ChatModel
 from xlc_utils.chat.budget import Budget
 from xlc_utils.chat.record import Record, RecordedModel
+from xlc_utils.information import LIKELIHOOD_MODEL
 from xlc_utils.registry import languages, models, prompts, reviews
 from xlc_utils.registry.files import parse, project_root, shown
 from xlc_utils.registry.outcomes import Outcome
@@ -209,7 +210,8 @@ class Run:
         return [Path(m).stem if is_answers_file(m) else m for m in self.params.models]
 
     def is_toy(self, name: str) -> bool:
-        """Whether tables must mark this system as a toy."""
+        """Whether tables must mark this system, or this verifier, as a toy."""
+        name = LIKELIHOOD_MODEL if name == "likelihood" else name
         return name in self.models.models and self.models.models[name].toy
 
     def is_embedded(self, name: str) -> bool:
@@ -219,7 +221,12 @@ class Run:
     @property
     def toy(self) -> bool:
         """Whether any of the run's systems is a toy, so that tables over all of them are."""
-        return self.toy_models or self.toy_translation
+        return self.toy_models or self.toy_translation or self.toy_evaluator
+
+    @property
+    def toy_evaluator(self) -> bool:
+        """Whether a toy extracts or verifies claims, where this notebook is told who does."""
+        return any(map(self.is_toy, [*self._given.get("claim_verifiers", ()), self._given.get("claim_extractor")]))
 
     @property
     def toy_models(self) -> bool:
