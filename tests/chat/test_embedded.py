@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from xlc_utils.chat import embedded, encoder
+from xlc_utils.chat import embedded, encoder, openai_api
 from xlc_utils.chat.backends import make_backend
 from xlc_utils.chat.base import Chat, Sampling
 from xlc_utils.chat.record import Record, RecordedModel
@@ -230,6 +230,15 @@ def test_any_text_can_be_forced(backend, text: str):
     [reply] = answers(backend, [Chat(completion="In short:", forced=text)], Sampling(logprobs=1))
     assert (reply.outcome, reply.text, reply.detail) == (Outcome.OK, text.strip(), "")
     assert "".join(token for token, _, _ in reply.logprobs) == text
+
+
+@pytest.mark.models
+def test_a_forced_text_that_cannot_be_cut_is_an_error_and_no_empty_reply(backend, monkeypatch):
+    real = embedded._posted
+    monkeypatch.setattr(embedded, "_posted", lambda url, body: None if "tokenize" in url else real(url, body))
+    monkeypatch.setattr(openai_api, "MAX_ATTEMPTS", 1)
+    [reply] = answers(backend, [Chat(completion="In short:", forced=" Plants.")], Sampling(logprobs=1))
+    assert (reply.outcome, reply.detail) == (Outcome.ERROR, "the server did not cut the text into tokens")
 
 
 @pytest.mark.models

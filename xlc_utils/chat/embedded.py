@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 from xlc_utils.chat.base import Chat, Reply, Sampling
-from xlc_utils.chat.openai_api import OpenAIBackend
+from xlc_utils.chat.openai_api import AttemptFailed, OpenAIBackend
 from xlc_utils.registry.cache import cache_folder
 from xlc_utils.registry.files import temporary_folder
 from xlc_utils.registry.problems import Problem
@@ -153,7 +153,10 @@ class EmbeddedBackend(OpenAIBackend):
         if chat.forced is None:
             return await super()._attempt(server, chat, sampling)
         body = {"content": chat.forced, "add_special": False, "parse_special": False, "with_pieces": True}
-        tokens = json.loads(await asyncio.to_thread(_posted, f"{address}/tokenize", body) or "{}").get("tokens", [])
+        cut = await asyncio.to_thread(_posted, f"{address}/tokenize", body)
+        if cut is None:
+            raise AttemptFailed("the server did not cut the text into tokens")
+        tokens = json.loads(cut)["tokens"]
         held = replace(sampling, grammar=_only(tokens), max_tokens=4 * len(tokens) + 8)
         reply = await super()._attempt(server, chat, held)
         ended = bool(reply.logprobs) and not reply.logprobs[-1][0]  # the end of the text is no part of it
@@ -219,8 +222,8 @@ def _done(url: str, body: dict) -> bool:
 
 
 def _posted(url: str, body: dict) -> bytes | None:
-    """What the server answers; None if it did not do it. If so (a head too long, a full disk), the request itself will
-    show what is wrong."""
+    """What the server answers; None if it did not do it. Of a state (a head too long, a full disk) the request itself
+    will show what is wrong."""
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=600) as answer:

@@ -31,7 +31,7 @@ TURNED_DOWN_ALIKE = 5
 
 
 @dataclass
-class _Failed(Exception):
+class AttemptFailed(Exception):
     """An attempt that may be repeated."""
 
     detail: str
@@ -166,7 +166,7 @@ class OpenAIBackend:
             try:
                 reply = await self._attempt(server, chat, sampling)
                 return replace(reply, attempts=failures + refusals + 1, seconds=time.monotonic() - start)
-            except _Failed as failed:
+            except AttemptFailed as failed:
                 refusals, failures = refusals + failed.refused, failures + (not failed.refused)
                 last = failures >= MAX_ATTEMPTS or refusals >= MAX_REFUSALS
                 if last and failed.unreachable:
@@ -182,20 +182,20 @@ class OpenAIBackend:
         """What one request brought.
 
         Raises:
-            _Failed: something that may pass.
+            AttemptFailed: something that may pass.
             Problem: something that will not.
         """
         sent = time.monotonic()
         try:
             answer = await server.connection.post(*self.request(chat, sampling), self._timeout)
         except Broken as error:
-            raise _Failed(error.detail, unreachable=error.unreachable) from None
+            raise AttemptFailed(error.detail, unreachable=error.unreachable) from None
         if answer.status >= 300:
             return self._turned_away(server, answer, sent)
         try:
             reply = read_reply(answer.body)
         except ValueError as error:
-            raise _Failed(self._without_key(str(error))) from None
+            raise AttemptFailed(self._without_key(str(error))) from None
         self._answered += 1
         server.gate.answered()
         return replace(reply, detail=self._without_key(reply.detail))
@@ -219,7 +219,7 @@ class OpenAIBackend:
             server.gate.pause(pause or 0)
             if status == 429:
                 server.gate.shrink(sent)
-            raise _Failed(message, refused=status == 429)
+            raise AttemptFailed(message, refused=status == 429)
         self._turned_down += 1
         if self._turned_down >= TURNED_DOWN_ALIKE and not self._answered:
             raise self._hopeless(server, status, said)
