@@ -293,7 +293,7 @@ def test_profiles_and_judges_stand_below(browser, page):
     ]  # fmt: skip
     tab = opened(browser, page, "#kind=dialogues&languages=en,et")
     assert texts(tab, "tbody tr") == [
-        f"judge4433ok{HOSTILE}", f"blind (failed the probe)4433ok{HOSTILE}", "judge––––unparsed–",
+        f"judge4433ok{HOSTILE}", f"blind (failed the probe in en)4433ok{HOSTILE}", "judge––––unparsed–",
     ]  # fmt: skip
 
 

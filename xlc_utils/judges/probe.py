@@ -161,15 +161,19 @@ def probe_dialogues(root: Path, languages: Sequence[str]) -> pd.DataFrame:
     )  # fmt: skip
 
 
-RESULT = ["judge", "language", "flaw", "won", "tied", "n", "share", "low", "high", "unread"]
+RESULT = ["judge", "language", "flaw", "won", "tied", "n", "share", "low", "high", "scenarios", "unread"]
 
 
 def probe_result(scores: pd.DataFrame, probe: pd.DataFrame) -> pd.DataFrame:
     """How often each judge scores the sound dialogue of a pair higher than the flawed one.
 
     Compared are the scores that the flaw should lower; of two (G and F), their mean as shares of their scales. A tie
-    counts half, so that a judge who gives every dialogue the same has .5. Counting ties so makes the interval wider
-    than it need be. Over languages it is narrower than it need be: they hold the same scenarios.
+    counts half, so that a judge who gives every dialogue the same has .5.
+
+    The interval is Wilson's for as many trials as there are scenarios. A scenario's ties, and over languages its mean,
+    are shares between 0 and 1, which vary less than wins and losses of the same mean; so the interval is wider than it
+    need be where there are ties, and over languages unless a scenario goes the same way in all of them. (Percentiles
+    of draws over 12 scenarios or fewer are too narrow, and a point where all are won.)
 
     Args:
         scores: of one or more judges, as `rubric.judge_dialogues` gives them.
@@ -177,8 +181,9 @@ def probe_result(scores: pd.DataFrame, probe: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row a judge, language and flaw, and rows with "all" for language, flaw or both: won (pairs, without ties),
-        tied, n (pairs with both scores), share ((won + tied / 2) / n, NaN where n is 0), low, high (95%, Wilson),
-        unread (the other pairs: a reply had no scores).
+        tied, n (pairs with both scores), share ((won + tied / 2) / n, NaN where n is 0), low, high (95%), scenarios
+        (that the n pairs are of: the same ones stand in every language), unread (the other pairs: a reply had no
+        scores).
 
     Raises:
         Problem: a scored dialogue is none of the probe's.
@@ -193,30 +198,36 @@ def probe_result(scores: pd.DataFrame, probe: pd.DataFrame) -> pd.DataFrame:
     pairs["read"] = pairs[["sound", "flawed"]].notna().all(axis=1)
     pairs["won"], pairs["tied"] = pairs["sound"] > pairs["flawed"], pairs["sound"] == pairs["flawed"]
     over = [{}, {"flaw": ALL}, {"language": ALL}, {"language": ALL, "flaw": ALL}]
+    pairs["scenario"] = pairs["pair"].where(pairs["read"])
     groups = pd.concat([pairs.assign(**names) for names in over]).groupby(["judge", "language", "flaw"])
     counts = {"won": ("won", "sum"), "tied": ("tied", "sum"), "n": ("read", "sum"), "pairs": ("read", "size")}
-    table = groups.agg(**counts).reset_index()
-    interval = wilson_interval(table["won"] + table["tied"] / 2, table["n"])
-    table = table.assign(
-        share=interval.estimate, low=interval.low, high=interval.high, unread=table["pairs"] - table["n"]
-    )
+    table = groups.agg(**counts, scenarios=("scenario", "nunique")).reset_index()
+    share = (table["won"] + table["tied"] / 2) / table["n"].where(table["n"] > 0)
+    interval = wilson_interval(share * table["scenarios"], table["scenarios"])
+    table = table.assign(share=share, low=interval.low, high=interval.high, unread=table["pairs"] - table["n"])
     order = {"judge": list(scores["judge"]), "language": [*probe["language"], ALL], "flaw": [*FLAWS, ALL]}
     table = table.sort_values(list(order), key=lambda column: column.map(order[column.name].index))
     return table[RESULT].reset_index(drop=True)
 
 
-def passes(result: pd.DataFrame, bound: float = 0.5) -> dict[str, bool]:
-    """Whether each judge's interval over all languages and flaws lies above ``bound`` (.5: by chance).
+def failed(result: pd.DataFrame, bound: float = 0.5) -> dict[str, list[str]]:
+    """The languages of the probe in which each judge fails: its interval over all flaws is not above ``bound``.
 
-    A judge none of whose pairs could be read does not pass.
+    Each language is a gate of its own, since a judge that is good in three languages and tosses coins in the fourth is
+    what the probe is there to find. Of 12 pairs without ties 10 must be won (Wilson: [.55, .95]; of 9, [.47, .91]). A
+    judge that tosses coins passes in a language in 2% of cases; one that is right in 9 of 10 pairs passes in 89%, and
+    in all of four languages in 62% if they are independent: the probe is short, and errs on the side of a mark. A
+    language of whose pairs none could be read is failed too.
 
     Args:
         result: what `probe_result` gives.
     """
-    overall = result[(result["language"] == ALL) & (result["flaw"] == ALL)]
-    return dict(zip(overall["judge"], (overall["low"] > bound).tolist(), strict=True))
+    whole = result[(result["flaw"] == ALL) & (result["language"] != ALL)]
+    missed = whole[~(whole["low"] > bound)].groupby("judge")["language"].agg(list)
+    return {judge: missed.get(judge, []) for judge in dict.fromkeys(whole["judge"])}
 
 
 def marks(result: pd.DataFrame) -> dict[str, str]:
-    """How every table, figure and page calls the judges that do not pass (`passes`); the others keep their names."""
-    return {judge: f"{judge} (failed the probe)" for judge, passed in passes(result).items() if not passed}
+    """How every table, figure and page calls the judges that fail, with the languages; the others keep their names."""
+    found = failed(result).items()
+    return {judge: f"{judge} (failed the probe in {', '.join(codes)})" for judge, codes in found if codes}
