@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import chisquare, kendalltau
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 from typer.testing import CliRunner
 
@@ -88,7 +88,7 @@ EXPECTED = {
     "b-identical-parameters": (OPEN, {"draws shared": 120, "et dialogues": 697, "et with a draw": 0, "annotated": 120,
                                       "annotated among the draws": 0}),
     "b-message-order": (OPEN, {"least": 110, "most": 114, "gpt-4.1-mini": 54, "gpt-4.1-mini fi and en": 89}),
-    "b-sampling": (HOLDS, {"p": 0.6, "draws": 120, "industries": 44, "industries expected": 44.9}),
+    "b-sampling": (HOLDS, {"draws": 120, "p messages": 0.6, "p channel": 0.79, "p agent_type": 0.17}),
     "b-model-names": (NOT, {"Llama generators": 2, "named 3.1 or 3.3": 0}),
     "b-bedrock": (OPEN, {"of Bedrock's form": 5, "other": 1}),
     "b-message-counts": (NOT, {"least mean": 2.39, "most mean": 9.49, "single, Mixtral hu": 0.147}),
@@ -367,6 +367,21 @@ def test_message_counts_of_other_weights_would_not_be_sampled_so(monkeypatch):
     assert other_verdict(monkeypatch, "b-sampling", paper_b_dialogues, **equal) == NOT
 
 
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_draws_that_prefer_an_option_would_not_be_sampled_so(monkeypatch, name):
+    kept = dialogues.numbers().copy()
+    own = kept.index[kept.index.get_level_values("quantity") == f"draws by {name}"]
+    kept[own] = [120.0 - len(own) + 1, *np.ones(len(own) - 1)]
+    monkeypatch.setattr(dialogues, "numbers", lambda: kept)
+    assert STATEMENTS["b-sampling"].entry().finding.verdict == NOT
+
+
+def test_a_simulated_chi_square_is_scipys_where_counts_are_large():
+    counts, shares = np.array([430, 290, 190, 90]), np.array([0.4, 0.3, 0.2, 0.1])
+    expected = chisquare(counts, 1000 * shares).pvalue
+    assert 0.1 < expected < 0.5 and paper_b_dialogues.chi_square_p(counts, shares) == pytest.approx(expected, abs=0.02)
+
+
 def test_the_same_p_in_two_places_would_hold(monkeypatch):
     once = {"printed": lambda *of: 0.02}
     assert other_verdict(monkeypatch, "b-coherence-two-p", paper_b_ranks, **once) == HOLDS
@@ -529,6 +544,14 @@ def test_kappas_of_complete_ratings_by_statsmodels(found):
         assert numbers[f"{question} low"] < kappa < numbers[f"{question} high"]
     assert numbers["fluency low"] == pytest.approx(0.242, abs=0.015)
     assert numbers["fluency high"] == pytest.approx(0.433, abs=0.015)
+
+
+def test_the_intervals_of_kappa_are_those_of_notebook_06(found, root):
+    """Seed and resamples of the demo, whose committed table this is."""
+    table = pd.read_csv(root / "results/demo/tables/b_human_agreement.csv").set_index("question")
+    numbers = found["b-kappa"].finding.numbers
+    for question, bound in product(human.QUESTIONS, ("low", "high")):
+        assert table.loc[question, bound] == pytest.approx(numbers[f"{question} {bound}"], abs=0.0006)
 
 
 def test_means_of_labels_by_pandas(found):

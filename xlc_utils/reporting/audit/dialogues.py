@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from xlc_utils.judges.dialogues import read_options
 from xlc_utils.judges.released import (
     PARAMETERS,
     WITH_DRAWS,
@@ -60,6 +61,7 @@ def measure(folder: str | Path | None = None) -> pd.DataFrame:
     for language in WITH_DRAWS:
         chosen = [i for i, dialogue in enumerate(dialogues) if dialogue.language == language]
         rows += _recovery([dialogues[i] for i in chosen], drawn.iloc[chosen].to_numpy(int), language)
+    rows += _drawn_options(dialogues)
     return pd.DataFrame(rows, columns=["quantity", "language", "category", "value"])
 
 
@@ -70,6 +72,14 @@ def _counts(dialogues: Sequence[Dialogue], annotated: Sequence[Dialogue]) -> Ite
     for language in WITH_DRAWS:
         known = {_parameters(d) for d in dialogues if d.language == language}
         yield "annotated dialogues among the draws", language, "", sum(_parameters(d) in known for d in annotated)
+
+
+def _drawn_options(dialogues: Sequence[Dialogue]) -> Iterator[tuple[str, str, str, float]]:
+    """In how many of the 120 draws each option of Table 5 is; the same in the three languages that have draws."""
+    full = [d for d in dialogues if d.model == FULL_LIST and d.language == WITH_DRAWS[0]]
+    for name, options in read_options().labels.items():
+        for option in options:
+            yield f"draws by {name}", "", option, sum(d.parameters[name] == option for d in full)
 
 
 def _parameters(dialogue: Dialogue) -> tuple:

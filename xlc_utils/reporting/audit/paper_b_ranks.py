@@ -369,7 +369,7 @@ def judge_scores() -> Finding:
     cells = [item for item in missing["item"] if item in ("Table 1", "Table 8", "Table 11", "Table 12")]
     return Finding(
         CANNOT_BE_CHECKED,
-        f"The judge's scores are not released, and the text transcribed here has no cells in {joined(cells)}. Needed: "
-        "the scores by dialogue, or the judge (`judges` in params/paper.yaml, a paid model) and the dialogues.",
+        f"The judge's scores are not released, and the cells of {joined(cells)} are not transcribed here. "
+        "Needed: the scores by dialogue, or the judge (`judges` in params/paper.yaml, a paid model) and the dialogues.",
         {"tables without cells": len(cells)},
     )

@@ -312,8 +312,8 @@ def meta_prompt() -> Finding:
     bound = float(published.load("paper_b_judge_scores").query("where == 'Appendix F'")["high"].item())
     return Finding(
         CANNOT_BE_CHECKED,
-        "Table 12 has no cells in the text transcribed here, and the scores of neither prompt are released. §2.3 "
-        f"calls the same quantity (< {bound:.2f}) a difference. Needed: the judge (a paid model) and the Estonian "
+        "The cells of Table 12 are not transcribed here, and the scores of neither prompt are released. "
+        f"§2.3 calls the same quantity (< {bound:.2f}) a difference. Needed: the judge (a paid model) and the Estonian "
         "dialogues, XLC_DATA.",
         {"bound": bound},
     )
