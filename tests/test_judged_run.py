@@ -59,7 +59,7 @@ TURNS = {
 SCORES = {"careful": {"G": 4, "R": 3, "C": 3, "F": 2}, "careless": {"G": 1, "R": 2, "C": 0, "F": 1}}
 
 BLIND = {"G": 2, "R": 2, "C": 2, "F": 2}
-MARKED, SECOND_MARKED = "judge (failed the probe)", "second-judge (failed the probe)"
+MARKED, SECOND_MARKED = (f"{name} (failed the probe in en, et, fi, hu)" for name in ("judge", "second-judge"))
 
 
 def answer(request: dict) -> Answer:
@@ -195,7 +195,8 @@ def test_scores_are_those_of_the_judge(judged: Judged):
         languages = table["language"].nunique()
         assert sorted(table["generator"]) == sorted(GENERATORS * languages) and (table["judge"] == MARKED).all()
         for row in table.itertuples():
-            assert {name: getattr(row, name) for name in "GRCF"} == SCORES[row.generator] and row.scored == DRAWS
+            assert {name: getattr(row, name) for name in "GRCF"} == SCORES[row.generator]
+            assert row.n == row.ok == row.scored == row.labels_scored == DRAWS and row.no_dialogue == 0
 
 
 def test_a_judge_that_is_blind_to_planted_flaws_is_marked(judged: Judged):

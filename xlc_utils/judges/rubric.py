@@ -31,6 +31,9 @@ SAMPLING = Sampling(max_tokens=4096)
 NEEDED = ("dialogue_id", "language", "generator", "turns", "outcome")
 KEY = ["dialogue_id", "language", "generator"]
 
+#: The detail of a dialogue that the judge is not given.
+NOT_JUDGED = "not judged: the dialogue has no turns"
+
 
 def object_schema(properties: Mapping[str, dict]) -> str:
     """A JSON schema that asks for exactly these properties and an explanation."""
@@ -194,4 +197,4 @@ def _judgement(reply: Reply, read: Callable[[str], dict]) -> dict:
 
 def _not_judged(row: Mapping[str, object]) -> dict:
     outcome = Outcome.EMPTY if row["outcome"] == Outcome.OK else row["outcome"]
-    return {"outcome": str(outcome), "detail": "not judged: the dialogue has no turns"}
+    return {"outcome": str(outcome), "detail": NOT_JUDGED}

@@ -9,6 +9,8 @@ import pandas as pd
 
 from xlc_utils.judges import automatic, human
 from xlc_utils.judges.released import LANGUAGES
+from xlc_utils.judges.rubric import NOT_JUDGED
+from xlc_utils.registry.outcomes import Outcome, with_outcomes
 from xlc_utils.statistics.holm import holm
 from xlc_utils.statistics.stability import RankStability, kendall, rank_stability
 
@@ -18,14 +20,15 @@ NOTE = (
     "95% of the bootstrap draws over dialogues (prompts), the paper's interval, which holds the truth less often where "
     "models nearly tie (43 to 86% in simulation, benchmarks/statistics_simulation.csv); inversions of all pairs; "
     "p_models: language labels swapped within models, exact; p_items: swapped dialogue by dialogue, Monte Carlo, "
-    "(k+1)/(n+1); p_items_holm over the table."
+    "(k+1)/(n+1); p_items_holm over the table; rho_low, rho_high: what the settled pairs leave of Spearman's rho; "
+    "n_first, n_second: the scores used in the first and the second language, over all models."
 )
 
 
 # What `stability_row` gives.
 COLUMNS = [
-    "tau", "low", "high", "settled", "draws_low", "draws_high", "rho", "inversions", "tied", "pairs", "p_models",
-    "p_items", "models", "reason",
+    "tau", "low", "high", "settled", "draws_low", "draws_high", "rho", "rho_low", "rho_high", "inversions", "tied",
+    "pairs", "p_models", "p_items", "models", "n_first", "n_second", "reason",
 ]  # fmt: skip
 
 
@@ -42,14 +45,24 @@ def stability_row(
         "draws_low": found.tau_draws[0],
         "draws_high": found.tau_draws[1],
         "rho": found.rho.value,
+        "rho_low": found.rho_interval[0],
+        "rho_high": found.rho_interval[1],
         "inversions": found.inversions.inverted,
         "tied": found.inversions.tied,
         "pairs": found.inversions.pairs,
         "p_models": found.swap_models.inversions if found.swap_models else np.nan,
         "p_items": found.swap_items.inversions,
         "models": found.tau.n,
+        "n_first": found.scores[0],
+        "n_second": found.scores[1],
         "reason": _reason(found),
     }
+
+
+def _with_holm(rows: list[dict], names: list[str]) -> pd.DataFrame:
+    """The rows, which may be none, with p_items_holm over all of them; ``names``: the columns before `COLUMNS`."""
+    table = pd.DataFrame(rows, columns=[*names, *COLUMNS])
+    return table.assign(p_items_holm=holm(table["p_items"].to_numpy(float)))
 
 
 def _reason(found: RankStability) -> str:
@@ -63,7 +76,7 @@ def stability_grid(metrics: pd.DataFrame, samples: int, permutations: int, seed:
         metrics: as `automatic.read_metrics` or `automatic.measure_generated` gives them.
 
     Returns:
-        metric, pair and the columns of `stability_row`, with p_items_holm.
+        metric, pair and the columns of `stability_row`, with p_items_holm; no rows of a single language.
     """
     rows = []
     found = set(metrics["language"])
@@ -74,50 +87,45 @@ def stability_grid(metrics: pd.DataFrame, samples: int, permutations: int, seed:
             paired = automatic.paired(metrics, a, b)
             row = stability_row(matrices[a], matrices[b], paired, samples, permutations, seed)
             rows.append({"metric": metric, "pair": f"{a}–{b}", **row})
-    table = pd.DataFrame(rows)
-    return table.assign(p_items_holm=holm(table["p_items"].to_numpy()))
+    return _with_holm(rows, ["metric", "pair"])
 
 
 def for_plot(table: pd.DataFrame) -> pd.DataFrame:
     """`stability_grid` or `judge_stability` as `figures.stability_plot` takes it.
 
-    Of several judges every dimension is a metric of each judge.
+    Of several judges every dimension is a metric of each judge. The figure's p is Holm's, since it shows many at once.
     """
-    points = table.rename(columns={"low": "lo", "high": "hi"}).assign(p=table["p_items"])
+    points = table.rename(columns={"low": "lo", "high": "hi"}).assign(p=table["p_items_holm"])
     if "judge" in points and points["judge"].nunique() > 1:
         points["metric"] = points["metric"] + ", " + points["judge"]
     return points
 
 
-def own_evaluator(run, dimension: str, samples: int, permutations: int) -> pd.DataFrame:
-    """The same statistics for one of this repository's evaluators: do its scores rank a run's systems alike?
+#: This repository's evaluators: their item-level tables are called as they are, with the score of a prompt in a column.
+EVALUATORS = {"information": "f", "empathy": "consistent"}
+
+
+def own_evaluators(run, samples: int, permutations: int) -> pd.DataFrame:
+    """The same statistics for this repository's evaluators: do their scores rank a run's systems alike?
 
     Known answers are no system and are left out. Every prompt was asked in every language, so languages are paired.
 
     Args:
         run: the notebook's run.
-        dimension: "information" (F of each prompt) or "empathy" (profile equal or not).
 
     Returns:
-        dimension, pair and the columns of `stability_row`, one row a pair of the run's languages; no rows without a
-        system.
+        dimension, pair and the columns of `stability_row`, with p_items_holm, one row an evaluator and pair of the
+        run's languages; no rows without a system.
     """
-    table, column = {"information": ("information", "f"), "empathy": ("empathy", "consistent")}[dimension]
     systems = [m for m in run.model_names if m != "known-answers"]
-    if not systems:
-        return pd.DataFrame(columns=["dimension", "pair", *COLUMNS])
-    scores = pd.concat([run.read(table, m).assign(model=m) for m in systems], ignore_index=True)
     rows = []
-    for a, b in combinations(run.params.languages, 2):
-        first, second = (_matrix(scores[scores["language"] == c], systems, column) for c in (a, b))
-        rows.append(
-            {
-                "dimension": dimension,
-                "pair": f"{a}–{b}",
-                **stability_row(first, second, True, samples, permutations, run.params.seed),
-            }
-        )
-    return pd.DataFrame(rows, columns=["dimension", "pair", *COLUMNS])
+    for dimension, column in EVALUATORS.items() if systems else ():
+        scores = pd.concat([run.read(dimension, m).assign(model=m) for m in systems], ignore_index=True)
+        for a, b in combinations(run.params.languages, 2):
+            first, second = (_matrix(scores[scores["language"] == c], systems, column) for c in (a, b))
+            row = stability_row(first, second, True, samples, permutations, run.params.seed)
+            rows.append({"dimension": dimension, "pair": f"{a}–{b}", **row})
+    return _with_holm(rows, ["dimension", "pair"])
 
 
 def _matrix(scores: pd.DataFrame, systems: list[str], column: str) -> np.ndarray:
@@ -246,20 +254,31 @@ JUDGED = {"G": "grammar", "R": "readability", "C": "coherence", "F": "fluency", 
 
 
 def judge_means(scores: pd.DataFrame) -> pd.DataFrame:
-    """Paper B's Tables 1 and 8: mean of each score by judge, language and generator, with the number of scores.
+    """Paper B's Tables 1 and 8: mean of each score by judge, language and generator, and how the replies ended.
 
     Args:
         scores: rows of `rubric.judge_dialogues`, with a column LRA where labels were recovered.
+
+    Returns:
+        judge, language, generator; means; n (dialogues), the outcomes that occur, which sum to n, scored (the means of
+        G, R, C and F are over these); no_dialogue (of n, not judged: the generator gave no turns, and the outcome is
+        the dialogue's); labels_scored (the mean of LRA is over these), where labels were recovered.
     """
-    columns = [c for c in JUDGED if c in scores]
-    groups = scores.groupby(["judge", "language", "generator"], sort=False)
-    return groups[columns].mean().assign(scored=groups[columns[0]].count()).reset_index()
+    keys = ["judge", "language", "generator"]
+    items = scores.assign(
+        scored=scores["outcome"] == Outcome.OK, no_dialogue=scores["detail"].str.startswith(NOT_JUDGED)
+    )
+    groups = items.groupby(keys, sort=False)
+    counts = {"no_dialogue": ("no_dialogue", "sum")} | ({"labels_scored": ("LRA", "count")} if "LRA" in items else {})
+    means = groups[[c for c in JUDGED if c in items]].mean().reset_index()
+    return with_outcomes(means, items, on=keys).merge(groups.agg(**counts).reset_index(), on=keys)
 
 
 def judge_stability(scores: pd.DataFrame, samples: int, permutations: int, seed: int) -> pd.DataFrame:
     """Paper B's Table 11: rank stability of each judged dimension, judge and pair of languages.
 
-    Dialogues of one draw of parameters are the same item in every language, so languages are paired.
+    Dialogues of one draw of parameters are the same item in every language, so languages are paired. A single language
+    gives no rows.
     """
     rows = []
     for judge, own in scores.groupby("judge", sort=False):
@@ -277,8 +296,7 @@ def judge_stability(scores: pd.DataFrame, samples: int, permutations: int, seed:
                 }
                 for a, b in combinations(languages, 2)
             ]
-    table = pd.DataFrame(rows)
-    return table.assign(p_items_holm=holm(table["p_items"].to_numpy()))
+    return _with_holm(rows, ["judge", "metric", "pair"])
 
 
 def _generators_by_draw(scores: pd.DataFrame, language: str, metric: str) -> np.ndarray:

@@ -278,8 +278,8 @@ def stability_plot(
     """Rank stability by metric and pair of languages: Kendall's tau, its 95% interval, and the inversions below it.
 
     Args:
-        frame: columns metric, pair (such as "et–fi"), tau, lo, hi, inversions, p (of the permutation test); one row
-            a point, NaN where undefined. An asterisk marks p < .05.
+        frame: columns metric, pair (such as "et–fi"), tau, lo, hi, inversions, p (of the permutation test, by Holm over
+            the points); one row a point, NaN where undefined. An asterisk marks p < .05.
         title, toy: as for `consistency_heatmap`.
     """
     metrics, pairs = list(frame["metric"].unique()), list(frame["pair"].unique())
@@ -291,7 +291,7 @@ def stability_plot(
         _draw_stability(axes, frame, of_row, pairs)
         axes.set_xlim(-0.5, len(rows[0]) - 0.5)
     _legend(figure, [_mark(number, pair) for number, pair in enumerate(pairs)])
-    note = "Lines: 95% intervals. Below: rank inversions, * where p < .05 in the permutation test."
+    note = "Lines: 95% intervals. Below: rank inversions, * where p < .05 in the permutation test (Holm)."
     return _titled(figure, title, toy, note)
 
 
