@@ -369,6 +369,7 @@ def test_the_distance_from_the_printed_f1_and_what_the_labels_allow():
     said = evaluate.from_the_printed(*(evaluate.read_table(name) for name in ("evaluators", "duplicates")), "two-core")
     assert said.startswith("two-core has a mean macro-F1 of 84.8 [") and "3.6 below the printed 88.5" in said
     assert "Of 60 pairs that were labelled twice, 8 (ER), 10 (IP), 4 (EX) have two different labels" in said
+    assert said.endswith("an accuracy of 93 [85.9, 96.4] (ER), 91 [83.1, 95.1] (IP), 97 [91.3, 98.7] (EX) per cent.")
 
 
 def test_an_unknown_classifier_is_one_sentence(root: Path, examples):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import statistics
 
 import numpy as np
 import pandas as pd
@@ -94,6 +95,10 @@ def test_committed_counts_are_those_of_the_release(metrics):
     assert metrics.groupby("language").size().to_dict() == {"et": 697, "fi": 692, "hu": 684, "en": 692}
     means = model_means(metrics).set_index(["language", "model"])
     assert len(means) == 24
+    own = metrics[(metrics["language"] == "fi") & (metrics["model"] == "Mixtral-8x7B") & (metrics["n_turns"] >= 2)]
+    row = means.loc[("fi", "Mixtral-8x7B")]
+    for name, column in (("TTR", "ttr_whole"), ("MATTR", "mattr_whole"), ("similarity", "similarity")):
+        assert row[f"{name}_sd"] == pytest.approx(statistics.stdev(own[column].dropna())), "Table 2's ± over dialogues"
     # Dialogues with at least two turns, as counted from the release by other code.
     assert means["n_dialogues"].loc["et"].to_dict() == {
         "Claude-Sonnet-4": 117,

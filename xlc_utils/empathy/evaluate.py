@@ -220,12 +220,14 @@ def from_the_printed(evaluators: pd.DataFrame, duplicates: pd.DataFrame, name: s
     rows = beside_printed(evaluators)
     row = rows[(rows["evaluator"] == name) & (rows["measure"] == "F1") & (rows["mechanism"] == "mean")].iloc[0]
     differ = ", ".join(f"{d.labels_differ} ({d.mechanism})" for d in duplicates.itertuples())
-    ceilings = ", ".join(f"{d.ceiling:.0f} ({d.mechanism})" for d in duplicates.itertuples())
+    ceilings = ", ".join(
+        f"{d.ceiling:.0f} [{d.ceiling_low:.1f}, {d.ceiling_high:.1f}] ({d.mechanism})" for d in duplicates.itertuples()
+    )
     interval = f"[{row['low']:.1f}, {row['high']:.1f}]"
     return (
         f"{name} has a mean macro-F1 of {row['value']:.1f} {interval}, {-row['difference']:.1f} below the printed "
         f"{row['printed']:.1f}. Of {duplicates['pairs'].iloc[0]} pairs that were labelled twice, {differ} have two "
-        f"different labels: an evaluator that never errs would have an accuracy of {ceilings} per cent and no more."
+        f"different labels: an evaluator that never errs would have an accuracy of {ceilings} per cent."
     )
 
 

@@ -43,6 +43,9 @@ METRICS = {
 #: All metrics whose rank stability is shown. Similarity comes from another table, since it needs an encoder.
 SURFACE = METRICS | {"similarity": "similarity"}
 
+#: The metrics that paper B's table 2 prints with their standard deviation.
+WITH_SD = ("TTR", "MATTR", "similarity")
+
 #: Language pairs in the order of paper B, appendix E.
 LANGUAGE_PAIRS = (("et", "en"), ("et", "fi"), ("et", "hu"), ("fi", "en"), ("fi", "hu"), ("hu", "en"))
 
@@ -198,8 +201,9 @@ def model_means(metrics: pd.DataFrame) -> pd.DataFrame:
     Returns:
         One row a language (paper order) and model: n_dialogues (those with at least two turns), n_tokens (mean),
         share_under_window (share of dialogues whose MATTR is a TTR, having fewer than 100 tokens), the metrics by
-        their names in `SURFACE`, share_right_language (mean), mostly_english (share of dialogues at least half of
-        whose turns are English).
+        their names in `SURFACE`, with TTR_sd, MATTR_sd and similarity_sd (standard deviation over dialogues, n − 1 in
+        the denominator), share_right_language (mean), mostly_english (share of dialogues at least half of whose turns
+        are English).
     """
     rows = metrics[metrics["n_turns"] >= 2]
     values = pd.DataFrame(
@@ -216,6 +220,8 @@ def model_means(metrics: pd.DataFrame) -> pd.DataFrame:
     groups = values.groupby(["language", "model"], observed=True)
     means = groups.mean().reset_index().astype({"language": str})
     means.insert(2, "n_dialogues", groups.size().to_numpy())
+    for name in WITH_SD:
+        means.insert(means.columns.get_loc(name) + 1, f"{name}_sd", groups[name].std().to_numpy())
     return means
 
 
