@@ -199,6 +199,14 @@ def test_of_twelve_pairs_ten_must_be_won(probe, won, fails):
     assert failed(result) == {"a-judge": fails}
 
 
+def test_pairs_that_cannot_be_read_are_not_won(probe):
+    """Four of four would do, were the eight left out of which nothing came."""
+    read = list(dict.fromkeys(probe["pair"]))[:4]
+    result = asked(probe, lambda row: reply(lowered(row)) if row.pair in read else "No scores today.")
+    assert (row_of(result, "hu")["won"], row_of(result, "hu")["n"], row_of(result, "hu")["unread"]) == (4, 4, 8)
+    assert row_of(result, "hu")["low"] > 0.5 and failed(result) == {"a-judge": LANGUAGES}
+
+
 def test_ties_count_half(probe):
     """Perfect about grammar (8 pairs), blind to all else (40): 8 + 20 of 48."""
     result = asked(probe, lambda row: lowered(row) if row.flaw == "grammar" else TOPS)

@@ -211,19 +211,20 @@ def probe_result(scores: pd.DataFrame, probe: pd.DataFrame) -> pd.DataFrame:
 
 
 def failed(result: pd.DataFrame, bound: float = 0.5) -> dict[str, list[str]]:
-    """The languages of the probe in which each judge fails: its interval over all flaws is not above ``bound``.
+    """The languages of the probe in which each judge fails: its interval over all flaws is not above ``bound``, where
+    pairs that could not be read count as lost.
 
     Each language is a gate of its own, since a judge that is good in three languages and tosses coins in the fourth is
     what the probe is there to find. Of 12 pairs without ties 10 must be won (Wilson: [.55, .95]; of 9, [.47, .91]). A
     judge that tosses coins passes in a language in 2% of cases; one that is right in 9 of 10 pairs passes in 89%, and
-    in all of four languages in 62% if they are independent: the probe is short, and errs on the side of a mark. A
-    language of whose pairs none could be read is failed too.
+    in all of four languages in 62% if they are independent: the probe is short, and errs on the side of a mark.
 
     Args:
         result: what `probe_result` gives.
     """
     whole = result[(result["flaw"] == ALL) & (result["language"] != ALL)]
-    missed = whole[~(whole["low"] > bound)].groupby("judge")["language"].agg(list)
+    low = wilson_interval(whole["won"] + whole["tied"] / 2, whole["n"] + whole["unread"]).low
+    missed = whole[low <= bound].groupby("judge")["language"].agg(list)
     return {judge: missed.get(judge, []) for judge in dict.fromkeys(whole["judge"])}
 
 
