@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -13,6 +14,12 @@ from fake_endpoint import FakeEndpoint
 # A shell that starts the tests in the background has SIGINT ignored, which every process under it inherits; the tests
 # of Ctrl-C need it as it is in a terminal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before anything is made for the test
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("slow") and "XLC_MINUTES" not in os.environ:
+        pytest.skip("takes long: XLC_MINUTES asks for it, as CI does")
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,11 @@
 """Notebooks 01 and 06 with generators and a judge behind an OpenAI-compatible endpoint, as with a paid model.
 
-They are executed four times, which takes a minute: CI does it, and XLC_MINUTES asks for it.
+They are executed four times, which takes a minute.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from fake_endpoint import Answer, FakeEndpoint, completion
 from xlc_utils.judges.dialogues import draw_parameters, read_options
 from xlc_utils.judges.released import PARAMETERS
 
-pytestmark = pytest.mark.skipif("XLC_MINUTES" not in os.environ, reason="takes a minute: XLC_MINUTES asks for it")
+pytestmark = pytest.mark.slow
 
 KEY = "sk-secret-of-the-judged-run"
 DRAWS, LANGUAGES, GENERATORS = 3, ("en", "et", "fi"), ("careful", "careless")

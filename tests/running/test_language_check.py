@@ -25,6 +25,7 @@ def change(project: Path, file: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong_with_the_registered_languages(root: Path):
     rows = table(root)
     assert [code for code, *_ in rows] == list(languages.files(root))

@@ -80,6 +80,7 @@ def parts(project: Path) -> dict[str, pd.DataFrame]:
     return {table: pd.read_parquet(folder / table / "fake.parquet") for table in TABLES}
 
 
+@pytest.mark.slow
 def test_changing_one_language_s_prompt_recomputes_that_language_only(asking: Path, project: Path, endpoint):
     assert len(execute(project, asking, "01", "02", "04")) == 3
     before, first = parts(project), len(endpoint.requests)
