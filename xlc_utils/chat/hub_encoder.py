@@ -35,6 +35,8 @@ class E5(Encoder):
         Problem: torch or transformers is not installed; when it first embeds, that the weights cannot be had.
     """
 
+    letters_at_once = 100_000  # a GPU wants large batches
+
     def __init__(self, name: str, entry: HubEncoder, record: Record, progress=None):
         missing = [p for p in _PACKAGES if importlib.util.find_spec(p) is None]
         if missing:
